@@ -21,8 +21,8 @@ from torch import Tensor
 
 from undrift.evaluation.matrix import class_accuracy
 from undrift.evaluation.protocols import Exam, exams
+from undrift.learners.private_propagation import PrivatePropagation
 from undrift.noise.release import ClippedSums
-from undrift.propagation.private import PrivatePropagation
 from undrift.streams.benchmarks import load_stream
 from undrift.streams.stream import TaskStream
 from undrift.typing import Rows

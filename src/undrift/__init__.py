@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from undrift.learners.base import UNKNOWN as UNKNOWN
     from undrift.learners.base import Learner as Learner
     from undrift.learners.joint import Joint as Joint
+    from undrift.learners.private_propagation import PrivatePropagation as PrivatePropagation
     from undrift.learners.registry import default_learner as default_learner
     from undrift.learners.registry import make_learner as make_learner
     from undrift.propagation.learner import Propagation as Propagation
-    from undrift.propagation.private import PrivatePropagation as PrivatePropagation
     from undrift.streams.any_graph import as_graph as as_graph
     from undrift.streams.arrange import arrange as arrange
     from undrift.streams.benchmarks import load_stream as load_stream
@@ -46,7 +46,7 @@ _WHERE = {
     "Joint": "learners.joint",
     "Learner": "learners.base",
     "LearnerFolder": "folder.folder",
-    "PrivatePropagation": "propagation.private",
+    "PrivatePropagation": "learners.private_propagation",
     "Propagation": "propagation.learner",
     "Task": "streams.task",
     "TaskStream": "streams.stream",

@@ -19,7 +19,8 @@ from undrift.analytic.selection import (
     solution_at,
 )
 from undrift.analytic.statistics import RidgeStatistics
-from undrift.analytic.thin_sums import Thin, ThinStatistics, ThinSums
+from undrift.analytic.thin import Thin, ThinStatistics
+from undrift.analytic.thin_sums import ThinSums
 from undrift.errors import InputError
 
 

@@ -14,7 +14,8 @@ from undrift.analytic import thin_sums
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.selection import choose_by_cross_validation, solution_at
 from undrift.analytic.statistics import one_hot
-from undrift.analytic.thin_sums import Thin, ThinInverse, ThinSums
+from undrift.analytic.thin import Thin, ThinInverse
+from undrift.analytic.thin_sums import ThinSums
 from undrift.errors import InputError
 from undrift.sparse import Csr
 

@@ -9,9 +9,9 @@ import pytest
 
 from undrift.learners.additive import AdditiveLearner
 from undrift.learners.base import Learner
+from undrift.learners.private_propagation import PrivatePropagation
 from undrift.learners.registry import METHODS, method_class
 from undrift.propagation.learner import Propagation
-from undrift.propagation.private import PrivatePropagation
 
 KINDS = [*(method_class(name) for name in METHODS), PrivatePropagation]
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from undrift.analytic.border import Border
-from undrift.analytic.thin_sums import Thin
+from undrift.analytic.thin import Thin
 from undrift.learners import gacl
 from undrift.learners.kept import unnamed
 from undrift.learners.registry import METHODS, make_learner, method_class

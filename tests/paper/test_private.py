@@ -11,7 +11,7 @@ from paper import private_utility
 from paper.private_figure import private_figure, private_table, read_utility
 from undrift.evaluation.loop import evaluate
 from undrift.evaluation.protocols import exams
-from undrift.propagation.private import PrivatePropagation
+from undrift.learners.private_propagation import PrivatePropagation
 from undrift.testing.graphs import tiny_stream
 
 

@@ -15,12 +15,12 @@ from undrift.learners.ds_al import DsAl
 from undrift.learners.joint import Joint
 from undrift.learners.kept import Inventory
 from undrift.learners.parts.backbone import Backbone
+from undrift.learners.private_propagation import PrivatePropagation
 from undrift.learners.registry import make_learner
 from undrift.privacy import attacks
 from undrift.privacy.attacks import Finding, auc_interval
 from undrift.privacy.audit import ROWS_PER_COLUMN, Audit, Behind, audit, lines
 from undrift.propagation.learner import Propagation
-from undrift.propagation.private import PrivatePropagation
 from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_graph, tiny_stream
 

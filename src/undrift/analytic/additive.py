@@ -121,6 +121,14 @@ class PerClass(Additive):
         return int(self.counts.sum())
 
 
+def arranged(sums: Any, classes: Sequence[int], every: Sequence[int]) -> Any:
+    """Sums over some classes with a column for every one of others, in their order."""
+    if classes == every:
+        return sums
+    place = {c: i for i, c in enumerate(classes)}
+    return sums.select([place.get(c, -1) for c in every])
+
+
 def _sum(one: Any, other: Any, sign: int) -> Any:
     if isinstance(one, Tensor):
         for mine, theirs in zip(one.shape, other.shape, strict=True):

@@ -20,7 +20,7 @@ from undrift.learners.small_classes import SmallClasses
 
 if TYPE_CHECKING:
     from undrift.folder.batch import Batch, LargeBatch
-    from undrift.propagation.private import PrivatePropagation
+    from undrift.learners.private_propagation import PrivatePropagation
 
 AnyBatch = TypeVar("AnyBatch", bound="Batch | LargeBatch")
 

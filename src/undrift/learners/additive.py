@@ -15,15 +15,16 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from hashlib import sha256
-from typing import Any, ClassVar, Generic, Self, TypeVar, final, get_args, get_type_hints
+from typing import Any, ClassVar, Generic, Self, TypeVar, final
 
 import torch
 from torch import Tensor
 
-from undrift.analytic.class_drift import ClassDrift, class_drift
+from undrift.analytic.additive import arranged
+from undrift.analytic.class_drift import ClassDrift
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.groups import grouped
 from undrift.analytic.novelty import Strangeness
@@ -31,21 +32,18 @@ from undrift.analytic.rounding import Linear
 from undrift.analytic.statistics import one_hot
 from undrift.analytic.thin_sums import ThinSums
 from undrift.errors import InputError
-from undrift.graphs import Graph, ReceptiveField
-from undrift.learners.base import Learner, Nodes, Replacement, Revision, Strange, node_index
+from undrift.graphs import Graph
+from undrift.learners.base import Learner, Nodes, Replacement, Revision, Strange
 from undrift.learners.kept import Inventory, of_class_sums
+from undrift.learners.novelty import drifts, moved_classes, seen, strange_of, strangeness
+from undrift.learners.old_states import as_of_today
 from undrift.sharing import once
 from undrift.storage.state import State, pack, unpack
-from undrift.streams.any_graph import as_graph
 from undrift.streams.changes import changed_nodes, is_digest_of, within_reach
 from undrift.streams.task import Task, joined
 from undrift.typing import Progress, Rows, silent
 
-SMOOTHED = 2
-"""How often strangeness is averaged over neighbours."""
-
 _DRAWS = 3
-_NOISE = 64  # columns of noise that tell how much rows depend on each other
 
 
 class RowPlan(ABC):
@@ -233,50 +231,24 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
 
         `kind`: a baseline of the field instead, as of trained methods.
         """
-        if kind is not None:
-            return super().strangeness(graph, nodes, kind=kind)
-        told = self._strange(graph)
+        told = strange_of(self, graph) if kind is None else None
         if told is None:
-            return super().strangeness(graph, nodes)
-        graph = as_graph(graph)
-        index = None if nodes is None else node_index(nodes, graph)
-        field = None if index is None else ReceptiveField.of(graph, index, SMOOTHED)
-        inner, around = (graph, None) if field is None else (field.graph, field.nodes)
-        raw = told.scores(self._seen(told.weights, graph, around)).cpu()
-        found = smoothed(inner, raw).cpu()
-        if index is None:
-            return found
-        return found[index.cpu() if field is None else field.at.cpu()]
+            return super().strangeness(graph, nodes, kind=kind)
+        return strangeness(self, told, graph, nodes)
 
     def novelty(self, graph: Any, nodes: Nodes | None = None) -> Tensor:
         """One minus the share of nodes of known classes that would look at least as strange."""
-        told = self._strange(graph)
+        told = strange_of(self, graph)
         if told is None:
             return super().novelty(graph, nodes)
-        return told.novelty(self.strangeness(graph, nodes).to(told.weights.device)).cpu()
+        return told.novelty(strangeness(self, told, graph, nodes).to(told.weights.device)).cpu()
 
     def groups(self, graph: Any, nodes: Nodes) -> Tensor:
         """A group number for each of these nodes, 0 for the largest: a guess at new classes."""
-        told = self._strange(graph)
+        told = strange_of(self, graph)
         if told is None:
             return super().groups(graph, nodes)
-        return grouped(told.places(self._seen(told.weights, graph, nodes))).cpu()
-
-    @final
-    def _strange(self, graph: Any) -> Strangeness | None:
-        """How strange rows look to the sums; None where they are no class sums."""
-        self._check_graph(as_graph(graph))
-        return self.settle().known.strange
-
-    @final
-    def _seen(self, weights: Tensor, graph: Any, nodes: Nodes | None) -> Tensor:
-        """`Z V` of all or these nodes."""
-        graph, index = self._narrowed(graph, nodes)
-        with torch.no_grad():
-            answer: Any = self.known.answer
-            told = {"offset": None} if hasattr(answer, "offset") else {}
-            read = replace(self.known, solution=replace(answer, weights=weights, **told))
-            return self._read(read, graph, index)
+        return grouped(told.places(seen(self, told.weights, graph, nodes))).cpu()
 
     @final
     def _scores(self, learned: Known[P, S, A], graph: Graph, nodes: Tensor | None) -> Tensor:
@@ -339,22 +311,13 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
         >>> Propagation().observe(task).class_drift(task)[0].moved
         0.0
         """
-        task = self._moved(self.as_task(batch))
-        self._check_graph(task.graph)
-        known = self.settle().known
-        if known.plan.novelty_sums(known.sums, known.answer) is None:
-            raise InputError(
-                f"{self.display} keeps no plain sums, so it cannot tell how far classes moved; "
-                "take propagation without noise"
-            )
-        found = self._with(known.plan, *self._sums(known.plan, task, None, silent))
-        return _drifts(known, found, task)
+        return moved_classes(self, batch)
 
     def drift_since(self, before: Known[P, S, A] | None, batch: Any) -> dict[int, ClassDrift]:
         """How far a batch that was added since has moved each class; no row is made anew."""
         if before is None or before.solution is None or self.learned_ is None:
             return {}
-        return _drifts(before, self.known, self._moved(self.as_task(batch)))
+        return drifts(before, self.known, self._moved(self.as_task(batch)))
 
     # the verbs ---------------------------------------------------------------------------
 
@@ -380,7 +343,7 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
         self._must("forgets", "forget")
         known = self.known
         self.learned_ = self._left(
-            known.classes, known.sums - _columns(sums, classes, known.classes)
+            known.classes, known.sums - arranged(sums, classes, known.classes)
         )
         return self
 
@@ -389,11 +352,11 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
         """What is known with more sums; learners side by side share them."""
         classes = joined(self.classes_, found)
         if self.learned_ is None:
-            return Known(classes, plan, _columns(sums, found, classes))
+            return Known(classes, plan, arranged(sums, found, classes))
         before = self.known.sums
 
         inputs = before, sums, found, classes
-        both = once(lambda: before + _columns(sums, found, classes), "both sums", *inputs)
+        both = once(lambda: before + arranged(sums, found, classes), "both sums", *inputs)
         return Known(classes, plan, both)
 
     @final
@@ -408,15 +371,15 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
             )
         if after is None:
             gone = self._sums(known.plan, before, None, progress)
-            left = known.sums - _columns(gone[1], gone[0], known.classes)
+            left = known.sums - arranged(gone[1], gone[0], known.classes)
             return self._left(known.classes, left), Revision(int(before.train.sum()), 0, 0)
         reached = self._reached(change, after)
         classes = joined(known.classes, after.classes)
         sums = known.sums
         found, old = self._sums(known.plan, before, reached[0], progress)
-        sums = sums - _columns(old, found, classes)
+        sums = sums - arranged(old, found, classes)
         found, new = self._sums(known.plan, after, reached[1], progress)
-        sums = sums + _columns(new, found, classes)
+        sums = sums + arranged(new, found, classes)
         subtracted, added = (
             int((mask & task.train).sum())
             for mask, task in zip(reached, (before, after), strict=True)
@@ -483,7 +446,7 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
                 "or give both one plan"
             )
         classes = joined(mine.classes, theirs.classes)
-        sums = _to(_columns(theirs.sums, theirs.classes, classes), self.device)
+        sums = _to(arranged(theirs.sums, theirs.classes, classes), self.device)
         return Known(classes, mine.plan, mine.sums + sums)
 
     @final
@@ -513,80 +476,7 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
         States of before have parts under other names, and hyperparameters that are now in the
         plan.
         """
-        if "fixed.@" in state.values:
-            tensors, values = _renamed(state.tensors), _renamed(state.values)
-            state = State(state.method, state.params, tensors, {"solution": None, **values})
-        if "plan.@" in state.values:
-            there = {*state.tensors, *state.values}
-            more = self._lacking(get_args(self.learned_type)[0], "plan", there)
-            state = State(state.method, state.params, state.tensors, {**more, **state.values})
-        return super().load(state)
-
-    @final
-    def _lacking(self, kind: Any, prefix: str, there: set[str]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for name, hint in get_type_hints(kind).items():
-            path = f"{prefix}.{name}"
-            if not any(key == path or key.startswith(f"{path}.") for key in there):
-                found |= pack(getattr(self, name), path)[1] if hasattr(self, name) else {}
-            elif is_dataclass(hint):
-                found |= self._lacking(hint, path, there)
-        return found
-
-
-def _renamed(parts: dict[str, Any]) -> dict[str, Any]:
-    found = {}
-    for key, value in parts.items():
-        first, _, rest = key.partition(".")
-        if first == "fixed":
-            found[f"plan.{rest}"] = value
-        elif first in ("classes", "sums") or first.startswith("@"):
-            found[key] = value
-    return found
-
-
-def smoothed(graph: Graph, scores: Tensor) -> Tensor:
-    """Twice the mean of each node's score and its neighbours' mean; alone, a node keeps its own."""
-    found = scores.to(graph.device).unsqueeze(1)
-    alone = (graph.operator.degrees.into <= 0).unsqueeze(1)
-    for _ in range(SMOOTHED):
-        around = graph.operator.times(found, kind="row", self_loops=False)
-        found = torch.where(alone, found, (found + around) / 2)
-    return found.squeeze(1)
-
-
-def _columns(sums: Any, classes: tuple[int, ...], every: tuple[int, ...]) -> Any:
-    """Sums over some classes with a column for every one of others, in their order."""
-    if classes == every:
-        return sums
-    place = {c: i for i, c in enumerate(classes)}
-    return sums.select([place.get(c, -1) for c in every])
-
-
-def _drifts(
-    before: Known[Any, Any, Any], now: Known[Any, Any, Any], task: Task
-) -> dict[int, ClassDrift]:
-    old, new = (known.plan.novelty_sums(known.sums, before.answer) for known in (before, now))
-    if old is None or new is None:
-        return {}
-    old = _columns(old, before.classes, now.classes)
-    found = class_drift(old, new - old, _dependence(now, task))
-    return {c: each for c, each in zip(now.classes, found, strict=True) if each}
-
-
-def _dependence(known: Known[Any, Any, Any], task: Task) -> Tensor:
-    """How many times the variance of a class's mean is that of independent rows, at least 1.
-
-    Noise is sent through the batch's graph as features are; where neighbours share much of it, the
-    mean of a class keeps much of it.
-    """
-    nodes = task.train.nonzero().flatten()
-    drawn = torch.randn(task.graph.num_nodes, _NOISE, generator=torch.Generator().manual_seed(0))
-    rows = known.plan.noise_rows(task.graph, nodes, drawn.double().to(task.graph.device))
-    sums = ClassSums.of(rows, one_hot(task.labels[nodes], known.classes))
-    n, means = sums.counts.clamp(min=1), sums.moment.square().sum(dim=0)
-    within = (sums.squares.sum(dim=0) - means / n) / (n - 1).clamp(min=1)
-    return torch.where(within > 0, means / n / within.clamp(min=1e-300), 1.0).clamp(min=1)
+        return super().load(as_of_today(self, state))
 
 
 def _to(sums: Any, device: str) -> Any:

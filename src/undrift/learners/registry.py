@@ -42,7 +42,7 @@ _OURS = {
     "gacl": "gacl:Gacl",
 }
 
-_WITH_EPSILON = {"propagation": "undrift.propagation.private:PrivatePropagation"}
+_WITH_EPSILON = {"propagation": "undrift.learners.private_propagation:PrivatePropagation"}
 """The class that takes a method's place where `epsilon` is given."""
 
 REGISTRY = Registry(

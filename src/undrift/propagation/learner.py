@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import InitVar, dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, final
 
 from torch import Tensor
 
@@ -57,7 +57,31 @@ PropagationKnown = Known[Plan, PropagationSums, Solved]
 
 
 @dataclass(kw_only=True)
-class Propagation(AdditiveLearner[Plan, PropagationSums, Solved]):
+class RowSettings:
+    """What `Propagation` and `PrivatePropagation` share: see there."""
+
+    renamed: ClassVar[dict[str, str]] = {"words": "evidence_threshold", "trust": "homophily"}
+
+    gamma: float | None = None
+    mix: Mix = "adaptive"
+    hops: int = 8
+    evidence_threshold: float = 1e4
+    homophily: float | None = None
+    fourier: int | None = None
+    sketch: int | None = None
+    balanced: bool = True
+
+    @final
+    def _check_rows(self) -> None:
+        if self.gamma is not None:
+            check_positive(gamma=self.gamma)
+        Wanted(self.sketch, self.fourier)
+        damping = 1.0 if self.homophily is None else self.homophily
+        Propagated(self.mix, self.hops, self.evidence_threshold, damping)
+
+
+@dataclass(kw_only=True)
+class Propagation(RowSettings, AdditiveLearner[Plan, PropagationSums, Solved]):
     """Ridge regression on propagated features, from sums; needs no hyperparameter.
 
         Z = sum_k D_k A^k X,    W = (R + gamma mean(diag R) I)^-1 Q
@@ -100,7 +124,6 @@ class Propagation(AdditiveLearner[Plan, PropagationSums, Solved]):
     forgets: ClassVar[bool] = True
     merges: ClassVar[bool] = True
     learned_type: ClassVar[Any] = PropagationKnown
-    renamed: ClassVar[dict[str, str]] = {"words": "evidence_threshold", "trust": "homophily"}
     gone: ClassVar[dict[str, Any]] = {
         **dict.fromkeys(_WITH_NOISE, ...),
         "epsilon": None,
@@ -113,16 +136,8 @@ class Propagation(AdditiveLearner[Plan, PropagationSums, Solved]):
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {"evidence_threshold": (1e3, 1e4, 1e5)}
     planned: ClassVar[tuple[str, ...]] = ("plan", *_PINNED, "seed")
 
-    gamma: float | None = None
-    mix: Mix = "adaptive"
-    hops: int = 8
-    evidence_threshold: float = 1e4
-    homophily: float | None = None
-    fourier: int | None = None
-    sketch: int | None = None
     rank: int | None = None
     budget: float | str | None = None
-    balanced: bool = True
     plan: str | Plan | None = None
     epsilon: InitVar[Any] = None  # this and the next four are refused: `PrivatePropagation`
     delta: InitVar[Any] = None
@@ -136,11 +151,8 @@ class Propagation(AdditiveLearner[Plan, PropagationSums, Solved]):
                 "propagation with noise is a learner of its own; write PrivatePropagation("
                 "epsilon=..., class_list=...), or make_learner('propagation', epsilon=...)"
             )
-        if self.gamma is not None:
-            check_positive(gamma=self.gamma)
-        Wanted(self.sketch, self.fourier, self.rank, self.budget)
-        damping = 1.0 if self.homophily is None else self.homophily
-        Propagated(self.mix, self.hops, self.evidence_threshold, damping)
+        self._check_rows()
+        Wanted(rank=self.rank, budget=self.budget)
         pinned = read_plan(self.plan)
         self.plan = None if pinned is None else pinned.to_json()  # as params and states have it
         beside = [name for name in _PINNED if getattr(self, name) != getattr(type(self), name)]
@@ -221,7 +233,7 @@ class Propagation(AdditiveLearner[Plan, PropagationSums, Solved]):
     def check_param(cls, name: str, value: Any) -> Any:
         """The value as the hyperparameter takes it, with noise or without."""
         if name in _WITH_NOISE:
-            from undrift.propagation.private import PrivatePropagation
+            from undrift.learners.private_propagation import PrivatePropagation
 
             return PrivatePropagation.check_param(name, value)
         return super().check_param(name, value)

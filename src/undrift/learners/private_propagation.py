@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, Self
@@ -16,15 +15,14 @@ from undrift.analytic.rounding import Linear
 from undrift.errors import InputError
 from undrift.learners.additive import AdditiveLearner, Known
 from undrift.learners.kept import KeptSum, facts_of
-from undrift.learners.parameters import check_positive
 from undrift.noise.accountant import Accountant
+from undrift.noise.denoise import denoised
 from undrift.noise.gaussian import check_guarantee
 from undrift.noise.release import ClippedSums, Mechanism
 from undrift.noise.sampling import Normal, seeded_normal, system_normal
 from undrift.propagation.features import FeatureMap, sample_of
-from undrift.propagation.learner import with_variants
-from undrift.propagation.mixes import Mix
-from undrift.propagation.plan import Plan, Size, Wanted
+from undrift.propagation.learner import RowSettings, with_variants
+from undrift.propagation.plan import Plan, Size
 from undrift.propagation.solve import Solved, candidate
 from undrift.storage.state import State
 from undrift.streams.task import Task
@@ -75,6 +73,14 @@ class PrivateSums(PerClass):
             exact=False,
         )
 
+    def denoised(self, classes: int) -> ClassSums:
+        """Sums of rows that are as likely as the noise allows; so many classes were released."""
+        if not self.counts.numel():  # a sibling before its first batch
+            return ClassSums.zero(self.gram.shape[0], 0, str(self.gram.device))
+        mechanism = Mechanism(self.account.epsilon, self.account.delta)
+        told = self.gram, self.moment, self.counts, self.parts, mechanism
+        return ClassSums(*denoised(*told, classes=classes, releases=self.account.releases))
+
     def _beside(self, other: PrivateSums, sign: int) -> dict[str, Any]:
         if sign < 0:
             raise TypeError("what was released with noise cannot be subtracted")
@@ -105,7 +111,7 @@ class PrivatePlan(Plan):
 
 
 @dataclass(kw_only=True)
-class PrivatePropagation(AdditiveLearner[PrivatePlan, PrivateSums, Solved]):
+class PrivatePropagation(RowSettings, AdditiveLearner[PrivatePlan, PrivateSums, Solved]):
     """`Propagation` with differential privacy: each batch is released once, as sums with noise.
 
     What is kept is (`epsilon`, `delta`) private for every node that is in one batch at most
@@ -138,7 +144,6 @@ class PrivatePropagation(AdditiveLearner[PrivatePlan, PrivateSums, Solved]):
         "allows, whether it is forgotten or not; to be without it, learn anew"
     )
     learned_type: ClassVar[Any] = Known[PrivatePlan, PrivateSums, Solved]
-    renamed: ClassVar[dict[str, str]] = {"words": "evidence_threshold", "trust": "homophily"}
     gone: ClassVar[dict[str, Any]] = {
         "structure": False,
         "rank": None,
@@ -156,21 +161,12 @@ class PrivatePropagation(AdditiveLearner[PrivatePlan, PrivateSums, Solved]):
     level: Level = "node"
     class_list: ClassList = ()
     testing: bool = False
-    gamma: float | None = None
-    mix: Mix = "adaptive"
-    hops: int = 8
-    evidence_threshold: float = 1e4
-    homophily: float | None = None
-    fourier: int | None = None
-    sketch: int | None = None
-    balanced: bool = True
     draw_: Normal = field(
         default_factory=lambda: system_normal, init=False, repr=False, compare=False
     )
 
     def __post_init__(self) -> None:
-        if self.gamma is not None:
-            check_positive(gamma=self.gamma)
+        self._check_rows()
         check_guarantee(self.epsilon, self.delta)
         if not self.class_list or len(set(map(str, self.class_list))) != len(self.class_list):
             raise InputError(
@@ -178,7 +174,6 @@ class PrivatePropagation(AdditiveLearner[PrivatePlan, PrivateSums, Solved]):
                 "of classes seen would tell of single nodes; give it, such as class_list=(0, 1, 2) "
                 "or class_list=('fine', 'mule')"
             )
-        Wanted(self.sketch, self.fourier)
         if self._blank(1).propagated("mix").blocks > 1:
             raise InputError(
                 "epsilon is for rows of a node's features alone; take a mix without channels: "
@@ -275,7 +270,7 @@ class PrivatePropagation(AdditiveLearner[PrivatePlan, PrivateSums, Solved]):
         self, plan: PrivatePlan, classes: tuple[int, ...], sums: PrivateSums, progress: Progress
     ) -> Solved:
         progress("solve", 0, 1)
-        clean = denoised(sums, len(self.class_list))
+        clean = sums.denoised(len(self.class_list))
         answer = candidate(clean, self.gamma or _GAMMA, balanced=self.balanced).selected()
         progress("solve", 1, 1)
         return answer
@@ -299,67 +294,3 @@ class PrivatePropagation(AdditiveLearner[PrivatePlan, PrivateSums, Solved]):
     def load(self, state: State) -> Self:
         """Go on from a state of the same method with the same hyperparameters."""
         return super().load(with_variants(state))
-
-
-# from noisy sums to sums that can be solved: post-processing, which costs no privacy ---------
-
-
-def denoised(sums: PrivateSums, classes: int) -> ClassSums:
-    """Sums of rows that are as likely as the noise allows, a function of the noisy ones alone.
-
-    `classes`: how many were released. Noise moves eigenvalues by at most about its norm, `edge`.
-    So (1) the scatter within classes keeps its eigenvalues beyond that, each less what noise adds
-    to it, and all others become their mean; (2) class means are shrunk towards the mean of all,
-    most where rows hardly vary (empirical Bayes). All classes get one covariance. Cost: two
-    eigenvalue decompositions, about 20 d^3 operations.
-    """
-    d = sums.gram.shape[0]
-    if not sums.counts.numel():  # a sibling before its first batch
-        return ClassSums.zero(d, 0, str(sums.gram.device))
-    mechanism = Mechanism(sums.account.epsilon, sums.account.delta)
-    sigma = mechanism.sigma(d, classes)
-    scales, releases = mechanism.scales, max(sums.account.releases, 1)
-    edge = math.sqrt(2 * d * releases) * sigma / scales.gram
-    counts = sums.counts.clamp(min=1)
-    total = float(counts.sum())
-    variance = sums.parts * (sigma / scales.moment / counts).square()  # of a mean's every entry
-    means = sums.moment / counts
-    # products of noisy means hold the squares of their noise, which is no scatter
-    bias = float((counts * variance).sum())
-    within = sums.gram - (means * counts) @ means.T
-    within.diagonal().add_(bias)
-    values, vectors = _trimmed(within, edge)
-    pooled = (vectors * values) @ vectors.T
-    means = _shrunk(sums.gram, means, counts, variance, edge)
-    gram = pooled + (means * counts) @ means.T
-    own = pooled.diagonal().unsqueeze(1) / total + means.square()
-    return ClassSums(gram, means * counts, own * counts, counts)
-
-
-def _trimmed(matrix: Tensor, edge: float) -> tuple[Tensor, Tensor]:
-    """Eigenvalues without noise of this norm, and vectors.
-
-    Beyond `edge`, v becomes `(v + sqrt(v^2 - edge^2)) / 2` (Benaych-Georges and Nadakuditi, 2011).
-    """
-    values, vectors = torch.linalg.eigh((matrix + matrix.T) / 2)
-    beyond = values > edge
-    kept = torch.where(beyond, (values + (values.square() - edge**2).clamp(min=0).sqrt()) / 2, 0.0)
-    others = int((~beyond).sum())
-    left = max(float(values.sum() - kept.sum()), 0.0) / max(others, 1)
-    return torch.where(beyond, kept, left), vectors
-
-
-def _shrunk(gram: Tensor, means: Tensor, counts: Tensor, variance: Tensor, edge: float) -> Tensor:
-    """Class means as likely as their noise allows (`denoised`)."""
-    total = counts.sum()
-    centre = (means * counts).sum(dim=1) / total
-    values, vectors = _trimmed(gram - torch.outer(centre, centre) * total, edge)
-    spread = values / total
-    apart = vectors.T @ (means - centre.unsqueeze(1))
-    # how far means differ in units of `spread`, by moments; where noise is strong weighs less
-    weight = spread / (spread + variance.mean()).square()
-    energy = apart.square().sum(dim=1) - variance.sum()
-    size = float((weight * energy).sum() / (weight * spread * means.shape[1]).sum().clamp(1e-300))
-    prior = max(size, 1e-3) * spread.unsqueeze(1)
-    kept = prior / (prior + variance).clamp(min=1e-300)
-    return centre.unsqueeze(1) + vectors @ (apart * kept)

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-import undrift.propagation.private as private_steps
+import undrift.learners.private_propagation as private_steps
 from tests.harness.lower_bound import epsilon_lower_bound
 from undrift import load, make_learner
 from undrift.errors import InputError
 from undrift.graphs import Graph
+from undrift.learners.private_propagation import PrivatePropagation
 from undrift.noise.release import ClippedSums, Scales
 from undrift.propagation.learner import Propagation
-from undrift.propagation.private import PrivatePropagation, denoised
 from undrift.streams.task import Task, isolating
 from undrift.testing.check_learner import LEARNER_CHECKS
 from undrift.testing.graphs import tiny_stream
@@ -297,7 +297,7 @@ def test_with_hardly_any_noise_the_sums_are_the_plain_ones():
     stream = tiny_stream()
     learner = taught(private("row", epsilon=1e7, testing=True, delta=9e-3), stream)
     plain = taught(Propagation(homophily=1.0, fourier=0), stream).learned_.sums.variants["mix"]
-    clean = denoised(learner.learned_.sums, 6)
+    clean = learner.learned_.sums.denoised(6)
     assert float((clean.counts - plain.counts).abs().max()) < 0.1
     assert float((clean.moment - plain.moment).abs().max()) < 0.1
     assert float((clean.gram - plain.gram).abs().max()) < 0.1
@@ -307,7 +307,7 @@ def test_denoised_sums_have_no_negative_direction_and_nearly_the_trace():
     learner = taught(private(epsilon=0.5, testing=True), tiny_stream())
     sums = learner.learned_.sums
     assert float(torch.linalg.eigvalsh(sums.gram).min()) < 0  # the noise is stronger than the sums
-    clean = denoised(sums, 6).balanced()
+    clean = sums.denoised(6).balanced()
     assert float(torch.linalg.eigvalsh(clean.gram).min()) >= -1e-9
 
 
