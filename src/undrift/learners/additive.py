@@ -26,8 +26,9 @@ from torch import Tensor
 from undrift.analytic.additive import arranged
 from undrift.analytic.class_drift import ClassDrift
 from undrift.analytic.class_sums import ClassSums
+from undrift.analytic.gram import chunks
 from undrift.analytic.groups import grouped
-from undrift.analytic.novelty import Strangeness
+from undrift.analytic.novelty import NoveltyReport, Strangeness
 from undrift.analytic.rounding import Linear
 from undrift.analytic.statistics import one_hot
 from undrift.analytic.thin_sums import ThinSums
@@ -44,6 +45,7 @@ from undrift.streams.task import Task, joined
 from undrift.typing import Progress, Rows, silent
 
 _DRAWS = 3
+_AT_ONCE_MB = 8.0  # of rows whose squares are made: they stay in the cache
 
 
 class RowPlan(ABC):
@@ -100,6 +102,12 @@ class RowPlan(ABC):
             total += held
         return total[nodes]
 
+    def seen(
+        self, solution: Any, graph: Graph, nodes: Tensor | None, weights: Tensor, rare: Tensor
+    ) -> Tensor:
+        """`[Z V, (Z o Z) w]` of all or these nodes, what `Strangeness` asks of rows."""
+        return seen_of(self.rows_of(graph, nodes), weights, rare)
+
     def inventory(self, sums: Any, classes: tuple[int, ...]) -> Inventory:
         """Which tensors of the state are sums over rows, and which are not."""
 
@@ -108,6 +116,16 @@ class RowPlan(ABC):
 
         kept = of_class_sums("classifier", sums, rows, classes, ("sums",))
         return Inventory((kept,), rest=("plan", "solution"))
+
+
+def seen_of(rows: Rows, weights: Tensor, rare: Tensor) -> Tensor:
+    """`[Z V, (Z o Z) w]`, some rows at a time."""
+    parts = [weights.new_zeros(0, weights.shape[1] + 1)]
+    for _, part in chunks(rows, _AT_ONCE_MB):
+        exact = part.double()
+        squares = exact.square() @ rare.unsqueeze(1)
+        parts.append(torch.cat([exact @ weights, squares], dim=1))
+    return torch.cat(parts)
 
 
 P = TypeVar("P", bound=RowPlan)
@@ -248,7 +266,19 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
         told = strange_of(self, graph)
         if told is None:
             return super().groups(graph, nodes)
-        return grouped(told.places(seen(self, told.weights, graph, nodes))).cpu()
+        return grouped(told.places(seen(self, told, graph, nodes))).cpu()
+
+    def novelty_report(self, alarms: float = 0.05) -> NoveltyReport | None:
+        """What would be detected of each class if it were unknown; None: sums do not tell.
+
+        >>> from undrift import Propagation
+        >>> from undrift.testing.graphs import tiny_stream
+        >>> first, second, _ = tiny_stream()
+        >>> len(Propagation().observe(first).observe(second).novelty_report().detected)
+        4
+        """
+        told = self.settle().known.strange if self.classes_ else None
+        return None if told is None else told.report(alarms)
 
     @final
     def _scores(self, learned: Known[P, S, A], graph: Graph, nodes: Tensor | None) -> Tensor:

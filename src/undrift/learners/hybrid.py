@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import torch
@@ -17,7 +17,7 @@ from undrift.analytic.rounding import Linear
 from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.additive import AdditiveLearner, Known, RowPlan
+from undrift.learners.additive import AdditiveLearner, Known, RowPlan, seen_of
 from undrift.learners.kept import Inventory, KeptSum, facts_of
 from undrift.learners.parameters import check_positive
 from undrift.learners.parts.backbone import Backbone
@@ -104,6 +104,18 @@ class HybridPlan(RowPlan):
         if solution.beside is None:
             return sums.whole(solution.variant)
         return sums.around(solution.beside)
+
+    def seen(
+        self, solution: Solved, graph: Graph, nodes: Tensor | None, weights: Tensor, rare: Tensor
+    ) -> Tensor:
+        """By both kinds of columns, or by propagation's alone."""
+        if solution.beside is None:
+            return self.rows.seen(solution, graph, nodes, weights, rare)
+        inner = replace(solution, variant=solution.beside)
+        h = self.embedded(graph, nodes).double()
+        own = weights.shape[0] - h.shape[1]
+        found = self.rows.seen(inner, graph, nodes, weights[:own], rare[:own])
+        return found + seen_of(h, weights[own:], rare[own:])
 
     def inventory(self, sums: HybridSums, classes: tuple[int, ...]) -> Inventory:
         """Every feature variant, alone and with the encoder's columns beside it."""

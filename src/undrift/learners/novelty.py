@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -43,23 +42,23 @@ def strangeness(
     index = None if nodes is None else node_index(nodes, graph)
     field = None if index is None else ReceptiveField.of(graph, index, SMOOTHED)
     inner, around = (graph, None) if field is None else (field.graph, field.nodes)
-    raw = told.scores(seen(learner, told.weights, graph, around)).cpu()
+    raw = told.scores(seen(learner, told, graph, around)).cpu()
     found = smoothed(inner, raw).cpu()
     if index is None:
         return found
     return found[index.cpu() if field is None else field.at.cpu()]
 
 
-def seen(
-    learner: AdditiveLearner[Any, Any, Any], weights: Tensor, graph: Any, nodes: Nodes | None
-) -> Tensor:
-    """`Z V` of all or these nodes."""
+def seen(learner: Any, told: Strangeness, graph: Any, nodes: Nodes | None) -> Tensor:
+    """What strangeness asks of all or these nodes."""
     graph, index = learner._narrowed(graph, nodes)
+    there = None if index is None else index.to(learner.device)
+    known = learner.known
     with torch.no_grad():
-        answer: Any = learner.known.answer
-        told = {"offset": None} if hasattr(answer, "offset") else {}
-        read = replace(learner.known, solution=replace(answer, weights=weights, **told))
-        return learner._read(read, graph, index)
+        found: Tensor = known.plan.seen(
+            known.answer, graph.to(learner.device), there, told.weights, told.rare
+        )
+    return found
 
 
 def smoothed(graph: Graph, scores: Tensor) -> Tensor:

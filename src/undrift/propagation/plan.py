@@ -22,7 +22,7 @@ from undrift.analytic.thin_sums import ThinSums
 from undrift.checks import check_fields, check_regular
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.additive import RowPlan
+from undrift.learners.additive import RowPlan, seen_of
 from undrift.learners.kept import Inventory
 from undrift.propagation.features import TABLE, FeatureMap
 from undrift.propagation.mixes import Mix, Propagated
@@ -178,6 +178,14 @@ class Plan(RowPlan):
         """Those of the feature variant that was selected."""
         found: ClassSums | ThinSums = sums.variants[solution.variant]
         return found
+
+    def seen(
+        self, solution: Solved, graph: Graph, nodes: Tensor | None, weights: Tensor, rare: Tensor
+    ) -> Tensor:
+        """Of the feature variant that was selected, some rows at a time."""
+        features = self.feature_map(solution.variant)
+        parts = features.pieces(features.plain(graph, _asked(graph, nodes), torch.float32), 8)
+        return torch.cat([seen_of(part, weights, rare) for _, part in parts])
 
     def inventory(self, sums: Any, classes: tuple[int, ...]) -> Inventory:
         """The sums say what they are."""
