@@ -1,7 +1,8 @@
 """How well novelty tells nodes of the next task from test nodes of known classes.
 
-`python -m paper.novelty_study cs-cl photo-cl --seeds 5 --out novelty.json`: a row per stream, seed
-and task, of the default learner. Unknown are the nodes of the next task, in the graph of all tasks
+`python -m paper.novelty_study cs-cl --seeds 0 1 --trained --device cuda` writes a file per stream
+and seed into results/novelty, and leaves those that are there. `--page docs/novelty.md` puts the
+table of all files into the page. Unknown are the nodes of the next task, in the graph of all tasks
 so far and the next.
 """
 
@@ -11,35 +12,29 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from undrift import Joint, Learner, Propagation, load_stream
+from undrift.evaluation.detection import auroc
 from undrift.graphs import Graph
 from undrift.learners.additive import smoothed
 from undrift.streams.stream import TaskStream
 
-STREAMS = (
-    "cs-cl",
-    "physics-cl",
-    "computers-cl",
-    "photo-cl",
-    "coraml-cl",
-    "citeseer-cl",
-    "dblp-cl",
-)
-
-
-def auroc(scores: Tensor, unknown: Tensor, known: Tensor) -> float:
-    """The share of pairs of an unknown and a known node in the right order, ties a half."""
-    high, low = scores[unknown], scores[known].sort().values
-    below = torch.searchsorted(low, high) + torch.searchsorted(low, high, right=True)
-    return float(below.double().mean() / (2 * low.numel()))
+REAL = ["cs", "physics", "computers", "photo", "coraml", "citeseer", "dblp"]
+STREAMS = tuple(f"{name}-cl" for name in (*REAL, "squirrel", "actor"))
+ALARMS = 0.05
+BEGIN, END = "<!-- table of results -->", "<!-- end of the table -->"
+_COLUMNS = {
+    "own": "novelty",
+    "joint softmax": "softmax",
+    "joint energy": "energy",
+    "joint energy over edges": "energy over edges",
+}
 
 
 def exam(stream: TaskStream, t: int) -> tuple[Graph, Tensor, Tensor]:
@@ -49,66 +44,103 @@ def exam(stream: TaskStream, t: int) -> tuple[Graph, Tensor, Tensor]:
     return stream.graph.subgraph(nodes), unknown, stream.test[nodes] & ~unknown
 
 
-def study(name: str, seed: int, alarms: float, *, trained: bool) -> Iterator[dict[str, Any]]:
+def study(
+    stream: TaskStream, seed: int = 0, device: str = "cpu", *, trained: bool = False
+) -> Iterator[dict[str, Any]]:
     """A row after every task but the last."""
-    stream = load_stream(name, seed=seed)
-    learner = Propagation()
+    learner = Propagation(device=device)
     for t in range(len(stream) - 1):
         learner.observe(stream.task(t)).settle()
         graph, unknown, known = exam(stream, t)
-        report = learner.novelty_report(alarms)
+        report = learner.novelty_report(ALARMS)
+        learner.predict(graph)  # the first call also makes what both use
         start = time.perf_counter()
         learner.predict(graph)
-        predicting = time.perf_counter() - start
-        start = time.perf_counter()
-        strange = learner.strangeness(graph)
-        seconds = time.perf_counter() - start
-        called = learner.novelty(graph) > 1 - alarms
-        each = {"own": strange}
-        baselines: dict[str, Learner] = {"ridge": learner}
+        predicted = time.perf_counter()
+        called = learner.novelty(graph) > 1 - ALARMS
+        judged = time.perf_counter()
+        each = {"own": learner.strangeness(graph)}
+        rivals: dict[str, Learner] = {"ridge": learner}
         if trained:
-            baselines["joint"] = Joint(seed=seed).observe(stream.until(t))
-        for kind, rival in baselines.items():
-            each[f"{kind} softmax"] = rival.strangeness(graph, kind="softmax")
-            each[f"{kind} energy"] = energy = rival.strangeness(graph, kind="energy")
-            each[f"{kind} energy over edges"] = smoothed(graph, energy)
+            rivals["joint"] = Joint(seed=seed, device=device).observe(stream.until(t))
+        for name, rival in rivals.items():
+            each[f"{name} softmax"] = rival.strangeness(graph, kind="softmax")
+            each[f"{name} energy"] = energy = rival.strangeness(graph, kind="energy")
+            each[f"{name} energy over edges"] = smoothed(graph, energy)  # as GNNSafe does
         yield {
-            "stream": name,
-            "seed": seed,
             "task": t,
             "classes": len(learner.classes_),
-            "auroc": {k: round(100 * auroc(s, unknown, known), 2) for k, s in each.items()},
-            "false alarms": round(float(called[known].double().mean()), 4),
-            "detected": round(float(called[unknown].double().mean()), 4),
-            "expected detection": report and report.mean,
-            "seconds": round(seconds, 4),
-            "seconds to predict": round(predicting, 4),
+            "auroc": {k: round(auroc(s[known], s[unknown]), 3) for k, s in each.items()},
+            "alarms": round(100 * float(called[known].double().mean()), 3),
+            "detected": round(100 * float(called[unknown].double().mean()), 3),
+            "expected": None if report is None or report.mean is None else 100 * report.mean,
+            "cost": round((judged - predicted) / (predicted - start), 3),
         }
 
 
-def main() -> None:
-    """Rows as JSON, and the means of every stream on the terminal."""
+def table(folder: Path) -> str:
+    """Means over tasks, then over seeds, of every stream with files, in Markdown."""
+    shown = ("AUROC: " + next(iter(_COLUMNS.values())), *list(_COLUMNS.values())[1:])
+    lines = ["| Stream | Seeds | " + " | ".join((*shown, "False alarms", "Detected")) + " |"]
+    lines.append("|---|" + "---:|" * (len(_COLUMNS) + 3))
+    real: dict[str, list[float]] = {}
+    for name in STREAMS:
+        seeds = [json.loads(p.read_text()) for p in sorted(folder.glob(f"{name}-[0-9]*.json"))]
+        if not seeds:
+            continue
+        values: dict[str, float] = {}
+        for key in (*_COLUMNS, "alarms", "detected"):
+            found = [[row["auroc"].get(key, row.get(key)) for row in rows] for rows in seeds]
+            if all(v is not None for rows in found for v in rows):
+                values[key] = fmean(fmean(rows) for rows in found)
+                if name.removesuffix("-cl") in REAL:
+                    real.setdefault(key, []).append(values[key])
+        lines.append(_line(f"`{name}` | {len(seeds)}", values))
+    if real:
+        means = {key: fmean(found) for key, found in real.items()}
+        lines.append(_line(f"mean of {len(real['own'])} | ", means))
+    return "\n".join(lines)
+
+
+def _line(first: str, values: dict[str, float]) -> str:
+    keys = (*_COLUMNS, "alarms", "detected")
+    return (
+        f"| {first} | " + " | ".join(f"{values[k]:.1f}" if k in values else "" for k in keys) + " |"
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write what is not there yet, then the page."""
     told = argparse.ArgumentParser(description=__doc__)
     told.add_argument("streams", nargs="*", default=STREAMS)
-    told.add_argument("--seeds", type=int, default=1)
-    told.add_argument("--alarms", type=float, default=0.05)
+    told.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2, 3, 4])
+    told.add_argument("--device", default="cpu")
     told.add_argument("--trained", action="store_true", help="beside a trained GCN (joint)")
-    told.add_argument("--out", type=Path, default=Path("novelty.json"))
-    args = told.parse_args()
-    rows: list[dict[str, Any]] = []
+    told.add_argument("--out", type=Path, default=Path("results/novelty"))
+    told.add_argument("--page", type=Path, help="put the table into this page; nothing is run")
+    args = told.parse_args(arguments)
+    if args.page is not None:
+        before, rest = args.page.read_text(encoding="utf-8").split(BEGIN)
+        text = f"{before}{BEGIN}\n\n{table(args.out)}\n\n{END}{rest.split(END)[1]}"
+        args.page.write_text(text, encoding="utf-8")
+        return
+    args.out.mkdir(parents=True, exist_ok=True)
     for name in args.streams:
-        for seed in range(args.seeds):
-            rows += study(name, seed, args.alarms, trained=args.trained)
-        own = [row for row in rows if row["stream"] == name]
-        means = {k: round(fmean(row["auroc"][k] for row in own), 1) for k in own[0]["auroc"]}
-        alarms = round(100 * fmean(row["false alarms"] for row in own), 1)
-        detected = round(100 * fmean(row["detected"] for row in own), 1)
-        cost = sum(row["seconds"] for row in own) / sum(row["seconds to predict"] for row in own)
-        sys.stdout.write(
-            f"{name}: AUROC {means}, false alarms {alarms} %, detected {detected} %, "
-            f"{cost:.2f} times the seconds of predicting\n"
-        )
-        args.out.write_text(json.dumps(rows, indent=1), encoding="utf-8")
+        for seed in args.seeds:
+            path = args.out / f"{name}-{seed}.json"
+            if path.exists():
+                continue
+            stream = load_stream(name, seed=seed)
+            rows = list(study(stream, seed, args.device, trained=args.trained))
+            part = path.with_suffix(".part")
+            part.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+            part.replace(path)
+            means = {k: round(fmean(row["auroc"][k] for row in rows), 1) for k in rows[0]["auroc"]}
+            rates = {
+                k: round(fmean(row[k] for row in rows), 2) for k in ("alarms", "detected", "cost")
+            }
+            sys.stdout.write(f"{name} {seed}: {means} {rates}\n")
+            sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -15,7 +15,9 @@ def grouped(rows: Tensor) -> Tensor:
     """A group number per row, 0 for the largest; rows whose entries vary by 1 within a class.
 
     k-means, which starts with rows far from each other. The number of groups k has the least
-    `n d log(1 + squares / (n d)) + k (d + 1) log n` (Schwarz). Cost: 2 n k d operations a round.
+    `n d log(1 + squares / (n d)) + 2 n H + k (d + 1) log n`, with the entropy H of the groups'
+    shares: without it any cloud would be cut in two (Biernacki, Celeux and Govaert, 2000). Cost:
+    2 n k d operations a round.
 
     >>> grouped(torch.tensor([[0.0], [90.0], [1.0], [2.0], [91.0], [0.0], [1.0]])).tolist()
     [0, 1, 0, 0, 1, 0, 0]
@@ -59,8 +61,11 @@ def _nearest_means(rows: Tensor, means: Tensor) -> Tensor:
 
 
 def _cost(rows: Tensor, found: Tensor, k: int) -> float:
-    """Schwarz's criterion of k groups."""
+    """The integrated likelihood of k groups, as a cost."""
     n, d = rows.shape
     parts = (rows[found == i] for i in range(k))
     squares = sum(float((part - part.mean(dim=0)).square().sum()) for part in parts if len(part))
-    return n * d * math.log1p(squares / max(n * d, 1)) + k * (d + 1) * math.log(n)
+    shares = found.bincount().clamp(min=1).double() / n
+    entropy = -float((shares * shares.log()).sum())
+    fit = n * d * math.log1p(squares / max(n * d, 1))
+    return fit + 2 * n * entropy + k * (d + 1) * math.log(n)
