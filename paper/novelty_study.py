@@ -22,7 +22,7 @@ from torch import Tensor
 from undrift import Joint, Learner, Propagation, load_stream
 from undrift.evaluation.detection import auroc
 from undrift.graphs import Graph
-from undrift.learners.additive import smoothed
+from undrift.learners.novelty import smoothed
 from undrift.streams.stream import TaskStream
 
 REAL = ["cs", "physics", "computers", "photo", "coraml", "citeseer", "dblp"]
