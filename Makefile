@@ -57,8 +57,10 @@ imports: $(READY)
 
 check: lint types imports docs test
 
-# every fault at every call of what is written, random kills, crowds, changed files; most of an hour
+# tests marked slow; every fault at every call of what is written, random kills, crowds, changed
+# files: most of an hour
 torture: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m slow tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.harness.torture --workers $(WORKERS)
 
 # small mistakes on purpose, 100 drawn, each with the tests that should notice it; about half an hour

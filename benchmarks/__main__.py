@@ -21,6 +21,7 @@ ALL = (
     "propagation",
     "neighbourhood",
     "forgetting",
+    "novelty",
     "scale",
     "cuda",
 )

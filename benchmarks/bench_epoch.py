@@ -11,7 +11,7 @@ from benchmarks.measure import Ratio, interleaved
 from benchmarks.stream import cs_stream
 from undrift.encoders.architecture import Architecture
 from undrift.encoders.encoder import Encoder, Head, batch_of
-from undrift.encoders.training import Training, fit
+from undrift.encoders.training import Model, Training, fit
 from undrift.learners.parts.backbone import columns_of
 from undrift.streams.task import Task
 
@@ -44,24 +44,20 @@ def run() -> list[Ratio]:
     ]
 
 
-def _model(task: Task) -> tuple[Encoder, Head]:
+def _model(task: Task) -> Model:
     generator = torch.Generator().manual_seed(0)
     encoder = Encoder.create(Architecture(), task.graph.num_features, generator)
-    return encoder, Head.create(128, len(task.classes), generator)
+    return Model(encoder, Head.create(128, len(task.classes), generator))
 
 
 def _ours(task: Task) -> Callable[[], object]:
-    encoder, head = _model(task)
-    columns = columns_of(task.graph, task.classes)
+    model, columns = _model(task), columns_of(task.graph, task.classes)
 
     def call() -> None:
         fit(
-            encoder,
-            head,
-            task.graph,
-            train=task.train.nonzero().flatten(),
-            val=task.val.nonzero().flatten(),
-            columns=columns,
+            model,
+            task,
+            columns,
             training=Training(epochs=EPOCHS),
             generator=torch.Generator().manual_seed(0),
         )
@@ -96,7 +92,8 @@ def _pyg(task: Task) -> Callable[[], object]:
 
 def products(task: Task) -> Callable[[], object]:
     """Every sparse product and GEMM of ten epochs, forward and backward, and nothing else."""
-    encoder, head = _model(task)
+    model = _model(task)
+    encoder, head = model.encoder, model.head
     batch = batch_of(encoder, task.graph, task.train.nonzero().flatten()).for_training()
     one, two = (hop.operator for hop in batch.hops)
     x, (w0, w1), phi = batch.features, encoder.weights, head.weight

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 import torch
 
 from benchmarks.measure import Ratio, interleaved
-from undrift.analytic import gram as gram_module
+from undrift.analytic import statistics
 from undrift.sparse import Csr
 
 
@@ -20,13 +20,14 @@ def run() -> list[Ratio]:
         total = torch.zeros(4000, 4000, dtype=torch.float64)
         times = interleaved(
             {
-                "chosen": lambda rows=rows, total=total: gram_module.add_gram_(total, rows),
+                "chosen": lambda rows=rows, total=total: statistics.add_gram_(total, rows),
                 "plain": lambda dense=dense, total=total: total.addmm_(dense.T, dense),
             },
             repeats=3,
             warm_up=1,
         )
-        form = "sparse" if gram_module._is_sparse(rows) else "dense"
+        cells = rows.shape[0] * rows.shape[1]
+        form = "sparse" if rows.nnz < statistics._SPARSE_BELOW * cells else "dense"
         lines.append(
             Ratio(
                 f"Gram at {density:.0%} non-zeros: ours / plain dense product",

@@ -17,7 +17,7 @@ SCALES = (0.1, 0.2, 0.4)
 
 def run() -> list[Ratio]:
     """The lines of this benchmark."""
-    streams = {scale: _narrow(load_stream("reddit-cl-stand-in", scale=scale)) for scale in SCALES}
+    streams = {scale: _narrow(load_stream(f"reddit-cl-stand-in@{scale}")) for scale in SCALES}
     calls: dict[str, Callable[[], object]] = {}
     for scale, stream in streams.items():
         calls[f"tasks {scale}"] = lambda stream=stream: [None for _ in stream]

@@ -92,7 +92,7 @@ def _cut(counted: Counter[str], read: int, kept: int, numbers: int) -> None:
 
 def main(out: str, scale: str = "1") -> None:
     """Run, count, measure, write down."""
-    stream = load_stream("reddit-cl-stand-in", scale=float(scale))
+    stream = load_stream(f"reddit-cl-stand-in@{float(scale)}")
     learner, selected = Propagation(), []
 
     def after_task(t: int, so_far: Evaluation) -> None:

@@ -54,11 +54,15 @@ getting-started
 choosing-a-method
 your-own-graph
 first-year
+disease
+whole-graphs
 larger-than-memory
+recommendation
 data-stewards
 experiments
 protocols
 arrivals
+anomalies
 adding-a-method
 ```
 

@@ -23,7 +23,8 @@ def ordered(rows: Iterable[Row]) -> tuple[str, ...]:
     standing = (  # a name that ends in _ stands for all that begin with it
         *("id", "stream", "arrive", "stand_in", "method", "seed", "protocol", "device"),
         *("params", "param_"),
-        *("tasks", *(prefix + key for prefix in _GRADES.values() for key in METRICS)),
+        "tasks",
+        *(p + k for p in _GRADES.values() for k, metric in METRICS.items() if metric.of or not p),
         *("drift_last", "seconds_total", "seconds_", "peak_memory_mb", "state_mb", "threads"),
         *("keeps_examples", "version_", "data_sha256", "split_sha256"),
     )

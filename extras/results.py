@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from undrift.cli.options import Whole
+from undrift.cli.options import Flag, Whole, Words
 
 if TYPE_CHECKING:
     from extras.flat import Value
@@ -21,17 +21,14 @@ def results(
     folder: Path = Path("runs"),
     /,
     *,
-    filters: Annotated[
-        tuple[str, ...], Parameter(name="--filter", negative="", show_default=False)
-    ] = (),
-    query: Annotated[str | None, Parameter(show_default=False)] = None,
-    sort: Annotated[str | None, Parameter(show_default=False)] = None,
-    reverse: Annotated[bool, Parameter(negative="", show_default=False)] = False,
-    columns: Annotated[str | None, Parameter(show_default=False)] = None,
+    filters: Annotated[Words, Parameter(name="--filter")] = (),
+    query: str | None = None,
+    sort: str | None = None,
+    reverse: Flag = False,
+    columns: str | None = None,
     csv: Annotated[str | None, Parameter(allow_leading_hyphen=True, show_default=False)] = None,
-    parquet: Annotated[Path | None, Parameter(show_default=False)] = None,
-    limit: Annotated[Whole | None, Parameter(show_default=False)] = None,
-    traceback: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+    parquet: Path | None = None,
+    limit: Whole | None = None,
 ) -> None:
     """Show the results in a folder, one line per run.
 
@@ -44,28 +41,16 @@ def results(
         undrift results --query "SELECT method, avg(a_f) FROM results GROUP BY method"
         undrift results --csv - | head
 
-    Parameters
-    ----------
-    folder
-        The folder of results.
-    filters
-        Only runs with this, such as a_f>=80, method!=bare or stream=c*; repeat it for more.
-    query
-        Ask in SQL (DuckDB's) instead: one SELECT from the table results.
-    sort
-        The column to sort by: numbers from the highest, text from A.
-    reverse
-        Sort the other way around.
-    columns
-        Which columns to show, with commas between them; all: every one.
-    csv
-        Write all the rows and columns to this file, or with - to the terminal.
-    parquet
-        Write all the rows and columns to this Parquet file.
-    limit
-        How many rows to show; 40 without it and all in a CSV file. 0: all.
-    traceback
-        When it fails, print where.
+    :param folder: The folder of results.
+    :param filters: Only runs with this, such as a_f>=80, method!=bare or stream=c*; repeat it for
+        more.
+    :param query: Ask in SQL (DuckDB's) instead: one SELECT from the table results.
+    :param sort: The column to sort by: numbers from the highest, text from A.
+    :param reverse: Sort the other way around.
+    :param columns: Which columns to show, with commas between them; all: every one.
+    :param csv: Write all the rows and columns to this file, or with - to the terminal.
+    :param parquet: Write all the rows and columns to this Parquet file.
+    :param limit: How many rows to show; 40 without it and all in a CSV file. 0: all.
     """
     from extras.table import load_table
     from undrift.cli.console import name_damaged, output, progress_console
@@ -118,7 +103,7 @@ def _picked(
         return table.columns, None if columns else ()
     if columns is None:
         # a metric of streams where classes come back, and how they arrive: where there is any
-        metrics = tuple(k for k in METRICS if "tasks" in METRICS[k].parts or table.has_values(k))
+        metrics = tuple(k for k in METRICS if METRICS[k].fits("tasks") or table.has_values(k))
         where = ("stream", "arrive") if table.has_values("a_auc") else ("stream",)
         costs = ("drift_last", "seconds_total", "state_mb")
         shown = ("id", *where, "method", "params", "seed", *metrics, "val_a_avg", *costs)
@@ -137,9 +122,9 @@ def _show(
     given_up: Sequence[str] | None,
     stand_ins: set[str],
 ) -> None:
+    from extras.screen import fitting, query_table, shown
     from undrift.cli.console import output
     from undrift.datasets.catalogue import marked
-    from undrift.reporting.terminal import fitting, query_table, shown
 
     console = output()
     cells = [[shown(n, v) for n, v in zip(names, row, strict=True)] for row in rows]

@@ -24,7 +24,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=36_000.0)
-    parser.add_argument("--only", default="", help="modules whose name starts so")
+    parser.add_argument("--only", nargs="+", default=[""], help="modules whose names start so")
     parser.add_argument("--again", type=Path, help="the survivors of this file once more")
     parser.add_argument("--own", action="store_true", help="meet the tests of its module alone")
     parser.add_argument("--fresh", action="store_true", help="none that was drawn and recorded")
@@ -32,8 +32,7 @@ def main() -> int:
     asked = parser.parse_args()
     drawn = rows("mutants") if asked.fresh else []
     known = {(row["module"], int(row["line"]), row["what"]) for row in drawn}
-    mutants = chosen(asked.sample, asked.seed, known)
-    mutants = [m for m in mutants if m.module.startswith(f"undrift.{asked.only}")]
+    mutants = chosen(asked.sample, asked.seed, known, asked.only)
     if asked.again:
         lines = [json.loads(line) for line in asked.again.read_text().splitlines()]
         left = {
@@ -71,10 +70,8 @@ def _one(job: tuple[Mutant, float, bool]) -> Outcome | None:
 
 def _check_clean(mutants: list[Mutant], pool: Any) -> None:
     """Without a mistake all tests must pass, else all would count as noticed."""
-    packages = {mutant.module.split(".")[1] for mutant in mutants}
-    every = [tests_of(f"undrift.{package}.x")[1] for package in sorted(packages)]
-    every += [tests_of(module)[0] for module in sorted({mutant.module for mutant in mutants})]
-    for tests, said in pool.imap_unordered(_clean, every):
+    every = {tuple(tests): tests for mutant in mutants for tests in tests_of(mutant.module)}
+    for tests, said in pool.imap_unordered(_clean, every.values()):
         assert said == "passed", f"without any mistake these tests {said}: {tests}"
 
 

@@ -23,16 +23,29 @@ from typing import Any
 from mutants.changes import Mutant, mutants_of
 
 ROOT = Path(__file__).parent.parent
-# beside the tests of a package
+# what mistakes are made in, and which tests notice beside those of a package's own folder
 BESIDE: dict[str, tuple[str, ...]] = {
-    "analytic": ("learners/test_acil.py", "learners/test_propagation.py", "test_ranks.py"),
+    "analytic": (
+        *("learners/test_closed_form.py", "learners/test_exactness.py", "test_ranks.py"),
+        "propagation/test_propagation.py",
+    ),
     "graphs": ("learners/test_adr.py", "learners/test_forgetting_nodes.py"),
     "merging": ("learners/test_adr.py",),
-    "propagation": ("learners/test_propagation.py", "scale/test_learning.py"),
+    "propagation": (
+        *("analytic/test_novelty.py", "learners/test_exactness.py", "scale/test_learning.py"),
+    ),
+    "learners.additive": (
+        *("learners/test_exactness.py", "learners/test_forgetting_nodes.py"),
+        *("learners/test_living.py", "learners/test_closed_form.py", "learners/test_inventory.py"),
+        *("analytic/test_novelty.py", "analytic/test_class_drift.py", "learners/test_carried.py"),
+        *("learners/test_loading.py", "learners/test_fields.py", "scale/test_learning.py"),
+        *("propagation/test_propagation.py", "propagation/test_plan.py", "learners/test_ledger.py"),
+    ),
+    "learners.novelty": ("analytic/test_novelty.py", "analytic/test_class_drift.py"),
+    "learners.reading": ("analytic/test_novelty.py", "learners/test_fields.py"),
     "storage": ("folder/test_damage.py", "harness/test_found.py", "harness/test_faults.py"),
     "folder": ("cli/test_learner.py", "scale/test_learning.py", "harness/test_found.py"),
 }
-PACKAGES = tuple(p for p in BESIDE if (ROOT / "src" / "undrift" / p).is_dir())
 LONGEST = 40.0  # seconds of a processor: a mutant that takes more hangs, which is noticed too
 _PATIENCE = 20  # times that, where it waits and takes none
 _PAUSE = 0.02
@@ -51,14 +64,19 @@ class Outcome:
     seconds: float
 
 
-def chosen(sample: int, seed: int, known: AbstractSet[Known] = frozenset()) -> list[Mutant]:
+def chosen(
+    sample: int, seed: int, known: AbstractSet[Known] = frozenset(), only: Sequence[str] = ("",)
+) -> list[Mutant]:
     """So many mutants of all packages, drawn by a seed; 0: every one.
 
-    `known`: those that were drawn before and are left out.
+    `known`: those that were drawn before and are left out. `only`: modules whose names start so.
     """
     source = ROOT / "src"
-    files = [f for p in PACKAGES for f in sorted((source / "undrift" / p).rglob("*.py"))]
+    places = [source / "undrift" / name.replace(".", "/") for name in BESIDE]
+    files = [f for p in places for f in (sorted(p.rglob("*.py")) or [p.with_suffix(".py")])]
     every = [mutant for file in files for mutant in mutants_of(file, source)]
+    starts = tuple(f"undrift.{name}" for name in only)
+    every = [m for m in every if m.module.startswith(starts)]
     every = [mutant for mutant in every if (mutant.module, mutant.line, mutant.what) not in known]
     if not sample or sample >= len(every):
         return every
@@ -68,15 +86,21 @@ def chosen(sample: int, seed: int, known: AbstractSet[Known] = frozenset()) -> l
 def tests_of(module: str) -> tuple[list[str], list[str]]:
     """The tests of a module, and all that its package has.
 
-    Those of a module are the files of its package's tests that have its name or import it.
+    Those of a module are its examples, and the files of its package's tests that have its name or
+    import it.
     """
     _, package, *names = module.split(".")
     name = names[-1] if names else package
     imported = re.compile(rf"\b{re.escape(module)}\b|from {module.rpartition('.')[0]} .*\b{name}\b")
     files = sorted((ROOT / "tests" / package).rglob("test_*.py"))
     own = [f for f in files if f.stem == f"test_{name}" or imported.search(f.read_text("utf-8"))]
-    places = (ROOT / "tests" / path for path in (package, *BESIDE.get(package, ())))
-    return [str(file) for file in own], [str(path) for path in places if path.exists()]
+    itself = ROOT / "src" / f"{module.replace('.', '/')}.py"
+    own += [itself] if itself.is_file() and ">>>" in itself.read_text("utf-8") else []
+    single = f"{package}.{name}" in BESIDE
+    beside = BESIDE[f"{package}.{name}"] if single else (package, *BESIDE[package])
+    rest = [ROOT / "tests" / path for path in beside]
+    assert all(path.exists() for path in rest), f"no such tests: {beside}"
+    return [str(file) for file in own], [str(path) for path in rest]
 
 
 def warm() -> None:
@@ -92,6 +116,9 @@ def warm() -> None:
     assert pydantic
     assert scipy.sparse
     torch.set_num_threads(1)
+    found = importlib.util.find_spec("undrift")
+    assert found is not None
+    assert str(found.origin).startswith(str(ROOT)), f"tests would meet {found.origin}"
     loaded = [name for name in sys.modules if name.partition(".")[0] == "undrift"]
     assert not loaded, f"loaded already, so that no mutant would take their place: {loaded}"
 
@@ -157,7 +184,7 @@ def _tried(mutant: Mutant | None, tests: Sequence[str]) -> int:
         if mutant is not None:
             sys.meta_path.insert(0, _Finder(mutant))
         options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header"]
-        options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # hypothesis is there
+        options += ["--assert=plain"]  # else pytest would load a module with examples itself
         try:
             return int(pytest.main([*options, *tests]))
         except BaseException:

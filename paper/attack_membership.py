@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from paper.attack_methods import confidence, found_at
+from paper.attack_methods import confidence, found_at, roc
 from undrift.learners.base import Learner
 from undrift.learners.kept import KeptSum
-from undrift.privacy.attacks import Candidates, auc, kept_sums, membership_statistics, roc
+from undrift.privacy.attacks import Candidates, auc, kept_sums, membership_statistics
 from undrift.privacy.membership import Distance, fitted
 from undrift.propagation.learner import Propagation
 from undrift.streams.stream import TaskStream

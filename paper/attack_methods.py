@@ -7,7 +7,7 @@ sum over what came between them; a first state is such a difference as well.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import scipy.sparse as sp
 import torch
@@ -17,7 +17,7 @@ from torch.nn import functional
 from undrift.graphs import Graph
 from undrift.learners.base import Learner
 from undrift.learners.kept import KeptSum
-from undrift.privacy.attacks import Finding, roc
+from undrift.privacy.attacks import Finding
 from undrift.privacy.membership import Distance, Seen, normalised_leverage
 from undrift.sparse import Csr, stacked
 from undrift.streams.task import Task
@@ -60,7 +60,9 @@ def two_states(kept: KeptSum, older: KeptSum | None, task: Task) -> list[Finding
     columns = kept.linear or kept.width
     products = _between(kept, older)[:columns]
     rows = kept.rows_of(task, members)[:, :columns]
-    own = kept.own_rows_of(task, members)[:, :columns]
+    everyone = torch.arange(task.graph.num_nodes, device=task.graph.device)
+    alone = replace(task, graph=task.graph.isolated(everyone))  # their own features alone
+    own = kept.rows_of(alone, members)[:, :columns]
     read = sparse_rows(products, nonnegative=bool((rows >= 0).all()), most=count)
     cosine = torch.maximum(nearest(rows, read), nearest(own, read))
     tried = f"the sparsest vectors in the difference of two states, against {count} rows"
@@ -354,6 +356,20 @@ def confidence(learner: Learner, task: Task, nodes: Tensor, labels: Tensor) -> T
         return own
     scores.scatter_(1, columns.unsqueeze(1), -torch.inf)
     return own - scores.amax(dim=1)
+
+
+def roc(statistic: Tensor, members: Tensor) -> tuple[Tensor, Tensor]:
+    """False and true positive rates `[k]` at every threshold, from none to all.
+
+    Larger means member. Equal values share a threshold, so their order does not count.
+    """
+    values, order = statistic.double().sort(descending=True)
+    hits = members[order].double()
+    last = torch.cat([values[1:] != values[:-1], torch.ones(1, dtype=torch.bool)])
+    found, wrong = hits.cumsum(0)[last], (1 - hits).cumsum(0)[last]
+    start = torch.zeros(1, dtype=torch.float64)
+    false = torch.cat([start, wrong / (1 - hits).sum().clamp(min=1)])
+    return false, torch.cat([start, found / hits.sum().clamp(min=1)])
 
 
 def found_at(statistic: Tensor, members: Tensor, false_rate: float) -> float:

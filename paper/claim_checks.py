@@ -13,7 +13,7 @@ from paper.claim import Claim
 from paper.claim_runs import Runs
 from paper.published import Table, published, published_rows
 from undrift.experiments.result import Result
-from undrift.experiments.search_record import Search
+from undrift.experiments.search import Search
 from undrift.learners.registry import METHODS
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from undrift.experiments.result import Result
-from undrift.experiments.search_record import Search
+from undrift.experiments.search import Search
 from undrift.experiments.standing import standing
 from undrift.experiments.store import Records
 

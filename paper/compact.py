@@ -17,7 +17,6 @@ from paper.compact_search import SEARCH_COLUMNS, searches_from, trial_lines
 from paper.csv_lines import CsvLine, lines_of, number, packed, write_lines
 from undrift.errors import InputError
 from undrift.evaluation.metrics import METRICS
-from undrift.experiments.manifest import Manifest, PlannedRun, Skipped
 from undrift.experiments.result import (
     Cost,
     Graded,
@@ -27,12 +26,19 @@ from undrift.experiments.result import (
     graded_metrics,
     matrix_of,
 )
-from undrift.experiments.store import Records, load_records, with_rules
+from undrift.experiments.store import (
+    Manifest,
+    PlannedRun,
+    Records,
+    Skipped,
+    load_records,
+    with_rules,
+)
 
 __all__ = ["is_compact", "read_compact", "rounded", "write_compact"]
 
 DECIMALS = 6
-_GRADES = tuple(METRICS)
+_GRADES = tuple(key for key, metric in METRICS.items() if metric.of is not None)
 _CLOSE = 2e-6  # half a digit of every accuracy, added up
 
 RUN_COLUMNS = (
@@ -41,7 +47,7 @@ RUN_COLUMNS = (
     *("drift", "seconds_total", "seconds", "peak_memory_mb", "state_mb", "state_bytes"),
     *("threads", "torch", "matrix", "node_matrix"),
     *("data_sha256", "split_sha256", "stream_sha256", "imbalance"),
-    *("arrive", "returning"),
+    *("arrive", "returning", "series", "open_world"),
 )
 PLAN_COLUMNS = ("plan", "title", "rule", "rows", "streams", "skipped")
 CELL_COLUMNS = ("plan", "row", "method", "stream", "seed", "run", "search", "failed")
@@ -137,6 +143,7 @@ def rounded(result: Result) -> Result:
             "drift": _round(result.drift),
             "imbalance": _round(result.imbalance),
             "cost": cost,
+            "series": {key: _round(values) for key, values in result.series.items()},
         }
     )
 
@@ -171,6 +178,8 @@ def _run_line(result: Result) -> dict[str, Any]:
         "stream_sha256": result.spec.stream_sha256,
         "imbalance": _ratios(result.imbalance),
         "returning": packed(result.returning.model_dump()) if result.returning else None,
+        "series": packed(result.series) if result.series else None,
+        "open_world": result.spec.open_world or None,
     }
 
 
@@ -213,6 +222,7 @@ def _run(line: CsvLine) -> Result:
         },
         imbalance=line.json("imbalance") if line["imbalance"] else None,
         returning=returning,
+        series=line.json("series") if line["series"] else {},
     )
 
 

@@ -9,13 +9,13 @@ from typing import Any
 from paper.csv_lines import CsvLine, grades, lines_of, packed
 from undrift.errors import InputError
 from undrift.evaluation.metrics import METRICS
-from undrift.experiments.search_record import Search, SearchSpec, Trial
+from undrift.experiments.search import Search, SearchSpec, Trial
 
 __all__ = ["SEARCH_COLUMNS", "searches_from", "trial_lines"]
 
 SEARCH_COLUMNS = (
     *("search", "stream", "method", "seed", "protocol", "device", "fixed", "setting", "chosen"),
-    *(prefix + name for prefix in ("val_", "val_node_") for name in METRICS),
+    *(prefix + name for prefix in ("val_", "val_node_") for name in METRICS if METRICS[name].of),
     *("failed", "seconds", "shared_with", "threads", "stream_sha256", "arrive"),
 )
 

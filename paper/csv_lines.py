@@ -12,9 +12,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from undrift.checks import validation_message
 from undrift.errors import InputError
 from undrift.evaluation.metrics import METRICS
-from undrift.experiments.record import validation_message
 from undrift.experiments.result import Graded, Metrics
 from undrift.experiments.spec import RunSpec
 from undrift.storage.files import write_atomically
@@ -22,7 +22,7 @@ from undrift.streams.arrival import BY_CLASS
 
 __all__ = ["LATER", "CsvLine", "grades", "lines_of", "number", "packed", "write_lines"]
 
-LATER = {"imbalance", "arrive", "returning"}.union(
+LATER = {"imbalance", "arrive", "returning", "series", "open_world"}.union(
     prefix + key for prefix in ("", "node_", "val_", "val_node_") for key in METRICS
 )
 """Columns that a table which was written before they were recorded has not."""
@@ -187,6 +187,7 @@ class CsvLine:
             device=self["device"],
             stream_sha256=self["stream_sha256"] or None,
             arrive=self["arrive"] or BY_CLASS,
+            open_world=self["open_world"] == "true",
         )
 
     def _metrics(self, prefix: str) -> Metrics:

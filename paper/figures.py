@@ -10,6 +10,7 @@ more: drift needs embeddings and leakage needs its studies, which are run into t
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any
 
 from paper.attack_figures import ATTACK_FIGURES
 from paper.compact import read_compact
+from paper.diginetica_page import curves as recommendation_figure
 from paper.leakage.figure import leakage_figure
 from paper.leakage.study import load_studies
 from paper.private_figure import private_figure, read_utility
@@ -42,6 +44,7 @@ LEAKAGE = [
     for method in ("bare", "adr")
     for seed in (0, 1, 2)
 ]
+DIGINETICA = "recommend/diginetica.json"
 LEAKAGE_SECONDS = 25.0  # of one study on a CPU core, about
 
 
@@ -67,6 +70,11 @@ def _private(records: Records) -> Any:
     return private_figure(read_utility(records.folder))
 
 
+def _recommendation(records: Records) -> Any:
+    """Recommenders on DIGINETICA."""
+    return recommendation_figure(json.loads((records.folder / DIGINETICA).read_text("utf-8")))
+
+
 def _sizes(records: Records) -> Any:
     """What is kept against what it knows and gives away."""
     return size_figure(read_sizes(records.folder))
@@ -76,6 +84,7 @@ FIGURES: dict[str, Callable[[Records], Any]] = {
     "cs-cl": _readme,
     "sizes": _sizes,
     "private-accuracy": _private,
+    "recommendation": _recommendation,
     **{name: _of_the_report(name) for name in OF_THE_REPORT},
     **ATTACK_FIGURES,
 }

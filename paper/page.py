@@ -40,8 +40,7 @@ from undrift.storage.files import write_atomically
 from undrift.streams.benchmarks import STREAMS
 
 if TYPE_CHECKING:
-    from undrift.experiments.manifest import Manifest
-    from undrift.experiments.store import Records
+    from undrift.experiments.store import Manifest, Records
     from undrift.reporting.tables.comparison import Comparison
 
 __all__ = ["LARGE", "main", "notes_of_tables", "results_page", "time_spent", "write_page"]

@@ -13,7 +13,7 @@ from undrift.reporting.tables.formats import COSTS, cost_text, escape_markdown
 
 if TYPE_CHECKING:
     from undrift.experiments.result import Result
-    from undrift.experiments.search_record import Search
+    from undrift.experiments.search import Search
     from undrift.reporting.tables.comparison import Comparison, ComparisonEntry
 
 __all__ = ["accuracy_table", "chosen_table", "cost_table", "large_differences", "machines"]

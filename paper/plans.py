@@ -12,15 +12,17 @@ from paper.public_code import (
     layer_rows,
     public_rows,
 )
-from undrift.experiments.manifest import Skipped
+from undrift.datasets.catalogue import MARK
 from undrift.experiments.plan import BenchPlan, PlanRow
 from undrift.experiments.plans import Announced, Maker, PlanSet
+from undrift.experiments.store import Skipped
 from undrift.learners.registry import method_class
 from undrift.streams.benchmarks import STREAMS, stream_info
 
 PAPER_STREAMS = ("cs-cl", "corafull-cl", "arxiv-cl", "reddit-cl")
 MORE_STREAMS = ("physics-cl", "computers-cl", "photo-cl", "coraml-cl", "citeseer-cl", "dblp-cl")
 _ALL = (*PAPER_STREAMS, *MORE_STREAMS)
+_SCALES = {f"reddit-cl-{MARK}": 0.05}
 
 TABLE1 = (
     *("joint", "bare", "lwf", "ewc", "mas", "twp", "cat", "er-gnn", "polo", "efc", "dpcr"),
@@ -99,7 +101,7 @@ def _over(
 ) -> BenchPlan:
     used, skipped = [], []
     for name in streams:
-        substitute = STREAMS[name].substitute
+        substitute = _stand_in_of(name)
         if STREAMS[name].on_disk():
             used.append(name)
         elif stand_ins and substitute and stream_info(substitute).on_disk():
@@ -110,6 +112,13 @@ def _over(
             why = f"its data is not on disk (undrift data fetch {dataset}{hint})"
             skipped.append(Skipped(stream=name, why=why))
     return BenchPlan("", title, rows, tuple(used), seeds, skipped=tuple(skipped))
+
+
+def _stand_in_of(stream: str) -> str | None:
+    """The stand-in that a plan may take in place of a stream, None where there is none."""
+    if (name := f"{stream}-{MARK}") not in STREAMS or not STREAMS[name].stand_in:
+        return None
+    return f"{name}@{_SCALES[name]:g}" if name in _SCALES else name
 
 
 _PAST = "Past the paper: one setting for every stream"

@@ -35,7 +35,6 @@ class Served:
     ranges: bool = True
     range_start: int | None = None  # answers 206 from this byte, whatever was asked for
     redirect: str | None = None
-    encoding: str | None = None
 
 
 @dataclass
@@ -70,35 +69,29 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         file = self.site.files.get(path)
         if file is None or file.failures:
-            self._fail(404 if file is None else file.failures.pop(0))
+            self._empty(404 if file is None else file.failures.pop(0))
         elif file.redirect is not None:
-            self.send_response(302)
-            self.send_header("Location", file.redirect)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+            self._empty(302, Location=file.redirect)
         else:
             self._send(file)
 
-    def _fail(self, status: int) -> None:
+    def _empty(self, status: int, **headers: str) -> None:
         self.send_response(status)
-        self.send_header("Content-Length", "0")
+        for name, value in {**headers, "Content-Length": "0"}.items():
+            self.send_header(name, value)
         self.end_headers()
 
     def _send(self, file: Served) -> None:
         start = self._start(file)
         if start is not None and start >= len(file.content):
-            self._fail(416)
+            self._empty(416)
             return
         body = file.content[start or 0 :]
         self.send_response(200 if start is None else 206)
         if start is not None:
             last = len(file.content) - 1
             self.send_header("Content-Range", f"bytes {start}-{last}/{len(file.content)}")
-        for header, value in (
-            ("ETag", file.etag),
-            ("Last-Modified", file.modified),
-            ("Content-Encoding", file.encoding),
-        ):
+        for header, value in (("ETag", file.etag), ("Last-Modified", file.modified)):
             if value is not None:
                 self.send_header(header, value)
         if file.chunked:
@@ -110,7 +103,7 @@ class _Handler(BaseHTTPRequestHandler):
         sent = body[: file.break_after.pop(0)] if file.break_after else body
         if file.chunked:
             whole = sent == body
-            sent = b"%x\r\n%s\r\n" % (len(sent), sent) + (b"0\r\n\r\n" if whole else b"")
+            sent = b"%x\r\n%s\r\n" % (len(sent), sent) + b"0\r\n\r\n" * whole
         self.wfile.write(sent)
 
     def _start(self, file: Served) -> int | None:
@@ -145,12 +138,8 @@ class Official:
 
     @staticmethod
     def matrix(prefix: str, matrix: sp.csr_matrix) -> dict[str, Array]:
-        return {
-            f"{prefix}_data": matrix.data,
-            f"{prefix}_indices": matrix.indices,
-            f"{prefix}_indptr": matrix.indptr,
-            f"{prefix}_shape": np.array(matrix.shape),
-        }
+        parts = {name: getattr(matrix, name) for name in ("data", "indices", "indptr", "shape")}
+        return {f"{prefix}_{name}": np.asarray(part) for name, part in parts.items()}
 
     @classmethod
     def gnn_benchmark(cls, **changes: Array | None) -> bytes:

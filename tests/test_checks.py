@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from undrift.checks import check_fields, checked, field_types
+from undrift.checks import checked, field_types
 from undrift.errors import InputError, unknown_name
 
 Choice = Literal["one", "two"]
@@ -67,25 +67,6 @@ def test_what_does_not_fit_gets_one_sentence(hint: Any, value: Any, message: str
     with pytest.raises(InputError, match=f"^{message}") as caught:
         checked("it", hint, value)
     assert "\n" not in str(caught.value)
-
-
-def test_a_tuple_stays_the_one_it_is() -> None:
-    value = (8, 8)
-    assert checked("it", tuple[int, ...], value) is value
-
-
-@dataclass(frozen=True)
-class Part:
-    width: tuple[int, ...] = (8,)
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-
-
-def test_fields_are_held_and_kept_as_their_type_has_them() -> None:
-    assert Part([4, 4]).width == (4, 4)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="width must be whole numbers"):
-        Part("4")  # type: ignore[arg-type]
 
 
 def test_types_that_cannot_be_read_are_named() -> None:

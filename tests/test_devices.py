@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from undrift import InputError, LearnerFolder, make_learner
-from undrift.cli.app import start
 from undrift.experiments.bench import bench
 from undrift.experiments.plan import BenchPlan, PlanRow
 from undrift.learners.bare import Bare
@@ -71,6 +70,7 @@ GIVEN: dict[str, Callable[[str], Any]] = {
     "a task": lambda device: tiny_stream().task(0).to(device),
     "a stream": lambda device: tiny_stream().to(device),
     "a plan": _benched,
+    "a folder": lambda device: LearnerFolder.new("desk", settings={"device": device}),
 }
 
 
@@ -85,19 +85,3 @@ def test_it_is_checked_where_it_is_given(
     with pytest.raises(InputError, match="no CUDA GPU is usable; choose cpu"):
         GIVEN[where]("cuda")
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(("device", "told"), [("gpu", "unknown device"), ("cuda", "choose cpu")])
-def test_no_folder_is_made_for_a_device_that_is_not_there(
-    device: str,
-    told: str,
-    gpus: Callable[[int], None],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    gpus(0)
-    assert start(["learner", "new", str(tmp_path / "desk"), "--device", device]) == 2
-    assert told in capsys.readouterr().err
-    with pytest.raises(InputError, match=told):
-        LearnerFolder.new(tmp_path / "desk", settings={"device": device})
-    assert not (tmp_path / "desk").exists()

@@ -14,6 +14,7 @@ from undrift.streams.benchmarks import stream_info
 
 REGISTRY = Registry("thing", "undrift.things", {"ours": "math:pi"})
 TWICE = Metric("twice", "2A", "twice the final accuracy", "up", "2 A_f", lambda m: 2 * m.a_t[-1])
+BROKEN = replace(TWICE, key="broken", of=lambda matrix: matrix.no_such_attribute)
 
 
 @pytest.fixture
@@ -52,37 +53,25 @@ def test_a_name_of_ours_cannot_be_taken(outside):
 
 
 def test_a_metric_that_cannot_be_loaded_is_left_out_and_noted_once(outside, caplog):
-    outside("undrift.metrics", gone="no.such.module:GONE", strange="math:pi", twice="x:TWICE")
-    with pytest.MonkeyPatch.context() as patch:
-        imported = plugins._imported
-        theirs = {"x:TWICE": TWICE}
-        patch.setattr(
-            plugins, "_imported", lambda where, *rest: theirs.get(where) or imported(where, *rest)
-        )
-        for _ in range(2):
-            found = metrics_of(AccuracyMatrix([[40.0]]))
-            assert (found["a_f"], found["twice"]) == (40.0, 80.0)
-            assert not {"gone", "strange"} & {*found, *METRICS}
-            assert "gone" not in METRICS
+    here = f"{__name__}:TWICE"
+    outside("undrift.metrics", gone="no.such.module:GONE", strange="math:pi", twice=here)
+    for _ in range(2):
+        found = metrics_of(AccuracyMatrix([[40.0]]))
+        assert (found["a_f"], found["twice"]) == (40.0, 80.0)
+        assert not {"gone", "strange"} & {*found, *METRICS}
     assert len(caplog.messages) == 2
     assert "no.such.module" in caplog.text
     assert "'strange'" in caplog.text
 
 
 def test_a_metric_that_cannot_be_computed_is_left_out_and_noted_once(outside, caplog):
-    def fails(matrix):
-        raise AttributeError("no such attribute")
-
-    broken = replace(TWICE, key="broken", of=fails)
-    outside("undrift.metrics", broken="x:BROKEN")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plugins, "_imported", lambda *where: broken)
-        for rows in ([[40.0]], [[40.0], [30.0, 20.0]]):
-            found = metrics_of(AccuracyMatrix(rows))
-            assert "a_f" in found
-            assert "broken" not in found
-        with pytest.raises(InputError, match=r"'broken' cannot be computed.*no such attribute"):
-            metric_of(AccuracyMatrix([[40.0]]), "broken")
+    outside("undrift.metrics", broken=f"{__name__}:BROKEN")
+    for rows in ([[40.0]], [[40.0], [30.0, 20.0]]):
+        found = metrics_of(AccuracyMatrix(rows))
+        assert "a_f" in found
+        assert "broken" not in found
+    with pytest.raises(InputError, match=r"'broken' cannot be computed.*has no metric"):
+        metric_of(AccuracyMatrix([[40.0]]), "broken")
     assert len(caplog.messages) == 1
 
 

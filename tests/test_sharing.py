@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+from unittest.mock import create_autospec
 
 import pytest
 import torch
@@ -73,7 +74,7 @@ def variants(method: str) -> list[Learner]:
     changes += [{name: value} for name, values in grid.items() for value in values]
     if method == "adr":
         changes += [{"merging": rule} for rule in ("none", "average", "fisher", "ties", "regmean")]
-        changes += [{"nodes": "all"}, {"logits": "seen"}, {"merging": "magmax"}]
+        changes += [{"nodes": "all"}, {"logits": "seen"}, {"merging": "magmax"}, {"balanced": True}]
     return [make_learner(method, seed=1, **{**small, **change}) for change in changes]
 
 
@@ -101,30 +102,21 @@ def test_a_grid_of_ridges_trains_and_sums_once(
     monkeypatch: pytest.MonkeyPatch, method: str, steps: int
 ) -> None:
     """Four gammas cost the training, the embedding and the Gram products of one."""
-    counts = {"fit": 0, "embed": 0, "add": 0}
+    name = "classifier_gamma" if method == "adr-plus" else "gamma"
+    small = {"epochs": 2, "hidden": (4, 4), "seed": 1}
 
-    def count(owner: Any, name: str) -> None:
-        original = getattr(owner, name)
+    def costs(*gammas: float) -> dict[str, int]:
+        counted: dict[str, Any] = {}
+        with monkeypatch.context() as patch:
+            for owner in ((backbone_module, "fit"), (Encoder, "embed"), (RidgeStatistics, "add")):
+                original: Any = getattr(*owner)
+                counted[owner[1]] = create_autospec(original, side_effect=original)
+                patch.setattr(*owner, counted[owner[1]])
+            learners = [make_learner(method, **small, **{name: g}) for g in gammas]
+            evaluate_together(learners, tiny_stream())
+        return {what: mock.call_count for what, mock in counted.items()}
 
-        def counted(*args: Any, **kwargs: Any) -> Any:
-            counts[name] += 1
-            return original(*args, **kwargs)
-
-        monkeypatch.setattr(owner, name, counted)
-
-    count(backbone_module, "fit")
-    count(Encoder, "embed")
-    count(RidgeStatistics, "add")
-    stream = tiny_stream()
-
-    def costs(gammas: tuple[float, ...]) -> dict[str, int]:
-        counts.update(fit=0, embed=0, add=0)
-        small = {"epochs": 2, "hidden": (4, 4), "seed": 1}
-        name = "classifier_gamma" if method == "adr-plus" else "gamma"
-        evaluate_together([make_learner(method, **small, **{name: g}) for g in gammas], stream)
-        return dict(counts)
-
-    one, four = costs((0.1,)), costs((0.1, 0.2, 0.4, 0.8))
+    one, four = costs(0.1), costs(0.1, 0.2, 0.4, 0.8)
     assert one["fit"] == steps
     if method == "adr":  # HAM's ridge is the same gamma: the merged encoders differ
         assert four["fit"] == one["fit"]

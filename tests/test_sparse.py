@@ -6,14 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from undrift.errors import InputError
-from undrift.sparse import (
-    Csr,
-    beside,
-    dense_columns,
-    plus,
-    product_in_cache,
-    stacked,
-)
+from undrift.sparse import Csr, beside, dense_columns, plus, product_in_cache, stacked
 
 FLOATS = [torch.float32, torch.float64]
 EMPTY_SHAPES = [(0, 0), (0, 4), (4, 0), (3, 4)]
@@ -23,10 +16,8 @@ def random_dense(seed: int, rows: int, columns: int, density: float = 0.3) -> np
     """Random entries, with a row and a column left empty where there is room."""
     rng = np.random.default_rng(seed)
     dense = rng.normal(size=(rows, columns)) * (rng.random((rows, columns)) < density)
-    if rows > 1:
-        dense[rows // 2] = 0.0
-    if columns > 1:
-        dense[:, columns // 2] = 0.0
+    dense[rows // 2 : rows // 2 + (rows > 1)] = 0.0
+    dense[:, columns // 2 : columns // 2 + (columns > 1)] = 0.0
     return dense
 
 
@@ -36,11 +27,8 @@ def csr_of(dense: np.ndarray, dtype: torch.dtype = torch.float64, symmetric: boo
 
 def parts(indptr, indices, values=None, dtype=torch.int32):
     values = [1.0] * len(indices) if values is None else values
-    return (
-        torch.tensor(indptr, dtype=dtype),
-        torch.tensor(indices, dtype=dtype),
-        torch.tensor(values),
-    )
+    places = (torch.tensor(part, dtype=dtype) for part in (indptr, indices))
+    return (*places, torch.tensor(values))
 
 
 # construction -----------------------------------------------------------------------------
@@ -71,11 +59,6 @@ def test_wrong_parts_are_refused(indptr, indices, values, shape, message):
         Csr(pointers, columns.long(), values, (1, 1))
     with pytest.raises(InputError, match="1 x 2 matrix is not square"):
         Csr(pointers, columns, values, (1, 2), symmetric=True)
-
-
-def test_columns_may_fall_from_one_row_to_the_next_and_over_empty_rows():
-    csr = Csr(*parts([0, 0, 2, 2, 3, 3], [1, 2, 0]), (5, 3))
-    assert csr.to_dense().sum() == 3
 
 
 def test_int64_indices_give_the_same_products():
@@ -143,12 +126,6 @@ def test_the_transpose_and_the_matrix_that_keeps_it(dtype):
     assert torch.equal(csr.t().t().to_dense(), csr.to_dense())
 
 
-def test_a_symmetric_matrix_is_its_own_transpose():
-    dense = random_dense(6, 5, 5)
-    csr = csr_of(dense + dense.T, symmetric=True)
-    assert csr.t() is csr.with_transpose() is csr
-
-
 def test_to_returns_itself_when_nothing_changes():
     csr = csr_of(np.eye(3), torch.float32, symmetric=True)
     assert csr.to() is csr
@@ -175,9 +152,10 @@ def test_products_equal_dense_ones(seed, rows, columns, width, dtype):
     csr = csr_of(dense, dtype)
     x = torch.from_numpy(np.random.default_rng(seed).normal(size=(columns, width))).to(dtype)
     tolerance = 1e-5 if dtype == torch.float32 else 1e-12
-    torch.testing.assert_close(
-        csr @ x, torch.from_numpy(dense).to(dtype) @ x, rtol=tolerance, atol=tolerance
-    )
+    wanted = torch.from_numpy(dense).to(dtype) @ x
+    torch.testing.assert_close(csr @ x, wanted, rtol=tolerance, atol=tolerance)
+    product = (csr @ csr_of(x.numpy(), dtype)).to_dense()
+    torch.testing.assert_close(product, wanted, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("symmetric", [False, True])
@@ -226,25 +204,7 @@ def test_empty_matrices(shape):
     assert csr[: shape[0]].shape == shape
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
-@given(st.integers(0, 10**6), st.integers(0, 6), st.integers(0, 6), st.integers(0, 6))
-def test_sparse_products_equal_dense_ones(seed, n, k, m):
-    left, right = random_dense(seed, n, k), random_dense(seed + 1, k, m)
-    product = csr_of(left) @ csr_of(right)
-    assert (product.shape, product.dtype) == ((n, m), torch.float64)
-    np.testing.assert_allclose(product.to_dense().numpy(), left @ right, atol=1e-12)
-
-
 # rows -------------------------------------------------------------------------------------
-
-
-@settings(max_examples=30, deadline=None, derandomize=True)
-@given(st.integers(0, 10**6), st.lists(st.integers(0, 6), max_size=10))
-def test_select_picks_rows_in_order_and_with_repeats(seed, rows):
-    dense = random_dense(seed, 7, 5)
-    picked = csr_of(dense)[torch.tensor(rows, dtype=torch.int64)]
-    assert picked.shape == (len(rows), 5)
-    np.testing.assert_array_equal(picked.to_dense().numpy(), dense[rows])
 
 
 @pytest.mark.parametrize(
@@ -314,12 +274,6 @@ def test_sparse_rows_stay_sparse_where_they_can():
         assert isinstance(made, torch.Tensor)
 
 
-def test_columns_are_folded_into_fewer():
-    rows = csr_of(np.array([[1.0, 2.0, 3.0], [0.0, 0.0, 5.0]]))
-    folded = rows.folded(torch.tensor([1, 0, 1]), torch.tensor([1.0, -1.0, -1.0]), 2)
-    assert folded.to_dense().tolist() == [[-2, -2], [0, -5]]
-
-
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.integers(0, 10**6), st.integers(0, 9), st.booleans())
 def test_parts_are_those_of_the_dense_matrix(seed: int, n: int, symmetric: bool) -> None:
@@ -346,8 +300,10 @@ def test_parts_are_those_of_the_dense_matrix(seed: int, n: int, symmetric: bool)
     assert np.array_equal(cut_out.to_dense().numpy(), dense[np.ix_(some, some)])
     turned = csr._sorted_by_column()
     assert np.array_equal(turned.to_dense().numpy(), dense.T)
-    picked = csr[torch.from_numpy(some[::-1].copy())]
-    assert np.array_equal(picked.to_dense().numpy(), dense[some[::-1]])
+    again = np.concatenate([some[::-1], some])  # rows in any order, and twice
+    picked = csr[torch.from_numpy(again)]
+    assert np.array_equal(picked.to_dense().numpy(), dense[again])
+    assert (csr.t() is csr.with_transpose() is csr) or not symmetric
     for made in (left, with_loops, added, cut_out, turned, picked):
         Csr(made.indptr, made.indices, made.values, made.shape)  # passes the checks
 
@@ -423,3 +379,12 @@ def test_dots_are_those_of_the_stored_entries() -> None:
     assert np.allclose(csr.dots(left, right).numpy(), wanted, rtol=1e-14)
     assert np.array_equal(csr.with_values(csr.values * 2).to_dense().numpy(), 2 * dense)
     assert csr_of(np.zeros((5, 7))).dots(left, right).shape == (0,)
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(st.integers(0, 10**6), st.integers(0, 6), st.integers(0, 6), st.integers(0, 6))
+def test_sparse_products_equal_dense_ones(seed, n, k, m):
+    left, right = random_dense(seed, n, k), random_dense(seed + 1, k, m)
+    product = csr_of(left) @ csr_of(right)
+    assert (product.shape, product.dtype) == ((n, m), torch.float64)
+    np.testing.assert_allclose(product.to_dense().numpy(), left @ right, atol=1e-12)

@@ -19,7 +19,7 @@ _MORE = {
     "undrift.evaluation.matrix": ("AccuracyMatrix",),
     "undrift.experiments.store": ("load_records",),
     "undrift.privacy.audit": ("audit", "Audit"),
-    "undrift.noise.accountant": ("Accountant",),
+    "undrift.noise.gaussian": ("Accountant",),
     "undrift.noise.release": ("Mechanism",),
     "undrift.testing.check_learner": ("check_learner",),
     "undrift.testing.check_stream": ("check_stream",),

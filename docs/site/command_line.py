@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import textwrap
 import types
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +29,7 @@ _TOP = """\
   one sentence on stderr: what, where, and what to do instead.
 - A few commands answer with a code of their own: 3 of `undrift learner audit`, 4 to 6 of
   `undrift learner forget --node`. Their sections say what it means.
+- With `--traceback`, a command that fails prints where.
 - Progress goes to stderr, results to stdout, so `undrift results --csv - > runs.csv` gives a clean
   file. A terminal gets a live view; a pipe or a log gets a line per step.
 - Real data files are looked for in the folder named by the environment variable `UNDRIFT_DATA`,
@@ -68,15 +70,21 @@ def _section(name: str, command: App) -> str:
         if argument.names[0] == "*":  # a group: its options come one by one
             continue
         (options if argument.names[0].startswith("-") else positional).append(argument)
-    usage = " ".join([name, *(_usage(a) for a in positional), *(["[OPTIONS]"] if options else [])])
-    parts = [f"## {name}", _description(command), f"```text\n{usage}\n```"]
+    needed = [_usage(a) for a in (*positional, *(a for a in options if a.required))]
+    usage = " ".join([name, *needed, *(["[OPTIONS]"] if options else [])])
+    text, _, examples = _description(command).partition("For example:\n")
+    about = text.strip().split("\n\n")
+    parts = [
+        f"## {name}",
+        *(textwrap.fill(each, 100, break_on_hyphens=False) for each in about),
+        f"```text\n{usage}\n```",
+    ]
     if positional or options:
         rows = ["| option | meaning | default |", "|---|---|---|"]
         rows += [_row(argument) for argument in (*positional, *options)]
         parts.append("\n".join(rows))
-    examples = _examples(command.help_epilogue or "")
-    if examples:
-        parts.append("```sh\n" + "\n".join(examples) + "\n```")
+    lines = _examples(examples or command.help_epilogue or "")
+    parts.append("\n".join(["```sh", *lines, "```"]))
     return "\n\n".join(parts)
 
 
@@ -92,6 +100,9 @@ def _description(command: App) -> str:
 def _usage(argument: Any) -> str:
     many = argument.field_info.kind is inspect.Parameter.VAR_POSITIONAL
     name = argument.names[0] + ("..." if many else "")
+    if name.startswith("-"):  # one that may stand without its name has the same word
+        by_place = argument.field_info.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+        return name.lstrip("-").upper() if by_place else f"{name} {_kind(argument.hint)}"
     return name if argument.required or many else f"[{name}]"
 
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from cyclopts import Parameter
-
-from undrift.cli.options import Whole
+from undrift.cli.options import Settings, Whole
 from undrift.learners.registry import DEFAULT
 
 if TYPE_CHECKING:
@@ -24,13 +22,10 @@ def leakage(
     method: str = DEFAULT,
     seed: Whole = 0,
     hops: Whole = 2,
-    settings: Annotated[
-        tuple[str, ...], Parameter(name="--set", negative="", show_default=False)
-    ] = (),
+    settings: Settings = (),
     threads: Whole | None = None,
     out: Path = Path("runs"),
-    figure: Annotated[Path | None, Parameter(show_default=False)] = None,
-    traceback: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+    figure: Path | None = None,
 ) -> None:
     """Show what local testing gives away: attack the task ids, and use them.
 
@@ -45,33 +40,21 @@ def leakage(
         undrift leakage --stream cs-cl --method adr --threads 4
         undrift leakage --stream cs-cl --method bare --figure leakage.svg
 
-    Parameters
-    ----------
-    stream
-        What to learn from: a name ("undrift streams" lists them), package.module:NAME or the path
-        of a stream.toml.
-    method
-        What to learn with; "undrift methods" lists them.
-    seed
-        Decides the split of the nodes and the learner's randomness.
-    hops
-        How many hops the attackers propagate the features.
-    settings
-        A hyperparameter of the method, as name=value; repeat it for more.
-    threads
-        How many CPU threads to use; torch decides without it.
-    out
-        The folder for results.
-    figure
-        Draw all leakage results in OUT, this one among them, into this file (svg, pdf, png).
-    traceback
-        When the run fails, print where.
+    :param stream: What to learn from: a name ("undrift streams" lists them), package.module:NAME or
+        the path of a stream.toml.
+    :param method: What to learn with; "undrift methods" lists them.
+    :param seed: Decides the split of the nodes and the learner's randomness.
+    :param hops: How many hops the attackers propagate the features.
+    :param settings: A hyperparameter of the method, as name=value; repeat it for more.
+    :param threads: How many CPU threads to use; torch decides without it.
+    :param out: The folder for results.
+    :param figure: Draw all leakage results in OUT, this one among them, into this file (svg, pdf,
+        png).
     """
     from undrift.cli.console import output
     from undrift.cli.run import check_stream_name, set_threads
-    from undrift.cli.values import choose_readings, parse_settings
     from undrift.errors import InputError
-    from undrift.experiments.spec import RunSpec
+    from undrift.experiments.spec import RunSpec, choose_readings, parse_settings
     from undrift.learners.registry import known_method
     from undrift.storage.files import writable_folder
 
@@ -84,9 +67,10 @@ def leakage(
     set_threads(threads)
     writable_folder(out)
     if figure is not None:
+        from paper.leakage.figure import check_suffix
         from undrift.reporting.figures import sheet
 
-        sheet.check_suffix(figure)
+        check_suffix(figure)
         sheet.blank(1, 1)  # complains if matplotlib is missing
 
     from paper.leakage.figure import leakage_figure

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from undrift.datasets.catalogue import marked
-from undrift.errors import InputError
+from undrift.errors import InputError, unknown_name
 from undrift.evaluation.metrics import METRICS
 from undrift.reporting.figures import sheet
 from undrift.reporting.figures.style import display
@@ -32,6 +32,7 @@ _TOLD: dict[str, tuple[str, dict[str, Any]]] = {
     "graph": ("told by the graph attack", {"marker": "D", "markersize": 3.6}),
     "node": ("told by the node attack", {"marker": "^", "markersize": 4, "mfc": "white"}),
 }
+SUFFIXES = (".pdf", ".png", ".svg")
 _WIDTH, _ROW, _TOP, _BOTTOM = 188.0, 10.5, 7.0, 23.0  # in mm
 
 
@@ -40,7 +41,7 @@ def leakage_figure(studies: Sequence[LeakageStudy], path: str | Path) -> None:
     """Left: the task-id accuracy of both attackers under both protocols, per stream, and chance.
     Right: what a task id is worth to each method. Means over seeds, after the last task.
     """
-    sheet.check_suffix(path)
+    check_suffix(path)
     if not studies:
         raise InputError("a leakage figure needs at least one study; run undrift leakage first")
     settings = sorted({f"{s.leakage.hops} {s.leakage.normalisation}" for s in studies})
@@ -63,6 +64,13 @@ def leakage_figure(studies: Sequence[LeakageStudy], path: str | Path) -> None:
         place |= {"ncols": 2, "fontsize": sheet.SMALL, "frameon": False}
         axes.legend([handle for _, handle in found], [label for label, _ in found], **place)
     sheet.write_figure(figure, path)
+
+
+def check_suffix(path: str | Path) -> None:
+    """Refuse the path of a figure that cannot be written."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise unknown_name("kind of figure", suffix, SUFFIXES)
 
 
 def _bars(axes: Axes, rows: dict[str, dict[str, list[LeakageStudy]]]) -> None:

@@ -16,7 +16,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from undrift.analytic.gram import add_product_, pieces
+from undrift.analytic.statistics import add_product_, pieces
 from undrift.errors import InputError, unknown_name
 from undrift.evaluation.matrix import AccuracyMatrix, class_accuracy, node_accuracy
 from undrift.evaluation.protocols import Exam, Protocol, check_gradable, exams

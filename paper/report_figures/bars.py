@@ -13,7 +13,7 @@ from undrift.experiments.result import Result
 from undrift.reporting.figures import sheet
 from undrift.reporting.figures.figure import Figure, Groups, Shown, missing, named, pages, ready
 from undrift.reporting.figures.style import display, drawn_title, ink, style_of, title_of
-from undrift.reporting.names import method_facts, metric_value, symbol
+from undrift.reporting.names import method_facts, symbol
 from undrift.reporting.tables.comparison import Spread, spread_of
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def _bound(groups: Groups) -> str:
 
 
 def _spread(runs: Sequence[Result]) -> Spread:
-    return spread_of(metric_value(run.metrics.by_class, METRIC.key) for run in runs)
+    return spread_of(run.value(METRIC.key) for run in runs)
 
 
 @sheet.house_style

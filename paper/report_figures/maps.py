@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from paper.published import SHOWN
 from paper.report_figures.chosen import choice, not_run, only, safe_name, stand_ins
 from undrift.experiments.result import Result
-from undrift.experiments.search_record import CHOSEN_BY
+from undrift.experiments.search import CHOSEN_BY
 from undrift.reporting.figures import sheet
 from undrift.reporting.figures.figure import HEADLINE, Figure, Shown, missing, pages, ready
 from undrift.reporting.figures.sheet import COLUMN, PLAIN, SMALL
 from undrift.reporting.figures.style import display, drawn_title, seeds_of, title_of
-from undrift.reporting.names import metric_value, symbol, value_text
+from undrift.reporting.names import symbol, value_text
 from undrift.reporting.search_grids import SearchGrid, search_grids
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _matrix(axes: Axes, method: str, runs: Sequence[Result], size: float, *, ins
     sheet.dress(axes)
     axes.spines[:].set_visible(False)
     axes.tick_params(length=1.5, pad=1)
-    average = fmean(metric_value(run.metrics.by_class, HEADLINE.key) for run in runs)
+    average = fmean(run.value(HEADLINE.key) for run in runs)
     name = f"{display(method)}\n{symbol(HEADLINE.key, sheet.MATHS)} {average:.1f}"
     corner, offset, across, up = (
         ((1, 1), (-1, -2), "right", "top") if inside else ((0, 1), (0, 2), "left", "bottom")
@@ -112,10 +112,10 @@ def surfaces(shown: Shown) -> Iterator[Figure]:
     found: dict[tuple[str, str, tuple[str, ...]], dict[str, list[SearchGrid]]] = {}
     grids = search_grids(shown.records.searches)
     for grid in grids:
-        if len(grid.varied) == 2:
+        if len(varied(grid)) == 2:
             params = sorted(grid.base.params.items())
             shared = " ".join(f"{name}={value}" for name, value in params)
-            key = grid.base.method, shared, tuple(grid.varied)
+            key = grid.base.method, shared, tuple(varied(grid))
             found.setdefault(key, defaultdict(list))[grid.base.place].append(grid)
     for (method, shared, axes), by_stream in sorted(found.items()):
         whole = f"surface-{method} {shared}" + ("" if axes == _UNSAID else f" {axes}")
@@ -131,11 +131,17 @@ def surfaces(shown: Shown) -> Iterator[Figure]:
             yield Figure(name, title, caption, draw)
     for method in SHOWN["surface"]:
         if not any(method == each for each, _, _ in found):
-            mine = [", ".join(each.varied) for each in grids if each.base.method == method]
+            mine = [", ".join(varied(each)) for each in grids if each.base.method == method]
             why = f"there is no finished search of {display(method)}"
             if mine:
                 why = f"the search varies {mine[0] or 'nothing'}; a surface needs two parameters"
             yield missing(f"surface-{method}", why)
+
+
+def varied(grid: SearchGrid) -> list[str]:
+    """The parameters with more than one value, the one with most of them first."""
+    several = [name for name, values in grid.values.items() if len(values) > 1]
+    return sorted(several, key=lambda name: -len(grid.values[name]))
 
 
 @sheet.house_style
@@ -145,7 +151,7 @@ def surface_figure(grids: Sequence[SearchGrid], *, stand_ins: frozenset[str] = f
     What any seed chose is framed, what failed or was not tried hatched. Colours run over at
     least 5 points, so that noise does not look like a trend.
     """
-    downs = [[value_text(v) for v in grid.values[grid.varied[1]]] for grid in grids]
+    downs = [[value_text(v) for v in grid.values[varied(grid)[1]]] for grid in grids]
     heights = [len(texts) * _CELL for texts in downs]
     tops = [0.0, *accumulate(height + sheet.TOP + sheet.BOTTOM for height in heights)]
     figure = sheet.blank(COLUMN, tops[-1])
@@ -153,7 +159,7 @@ def surface_figure(grids: Sequence[SearchGrid], *, stand_ins: frozenset[str] = f
     inner = COLUMN - left - _RIGHT
     for grid, top, height in zip(grids, tops, heights, strict=False):
         axes = sheet.panel(figure, left, top + sheet.TOP, inner, height)
-        _surface(axes, grid, inner / len(grid.values[grid.varied[0]]))
+        _surface(axes, grid, inner / len(grid.values[varied(grid)[0]]))
         stream = drawn_title(grid.base.place, stand_in=grid.base.place in stand_ins)
         several = f", {len(grid.searches)} seeds" if len(grid.searches) > 1 else ""
         words = f"validation {symbol(CHOSEN_BY.key, sheet.MATHS)} (%){several}"
@@ -168,15 +174,18 @@ def _surface(axes: Axes, grid: SearchGrid, cell_width: float) -> None:
     def box(x: float, y: float, wide: float, high: float, **look: Any) -> None:
         axes.add_patch(Rectangle((x - wide / 2, y - high / 2), wide, high, **look))
 
-    across, down = (grid.values[name] for name in grid.varied)
-    scores, chosen, failed = grid.scores, grid.chosen, grid.failed
+    names = varied(grid)
+    across, down = (grid.values[name] for name in names)
+    scores, chosen = grid.scores, grid.chosen
+    trials = (trial for search in grid.searches for trial in search.trials)
+    failed = {grid.key(trial.params) for trial in trials if trial.validation is None}
     high = max(scores.values(), default=100.0)
     low = min([*scores.values(), high - 5.0])
     colours = colormaps["cividis"]
     rest = {name: values[0] for name, values in grid.values.items()}
     for x, a in enumerate(across):
         for y, b in enumerate(down):
-            key = grid.key({**rest, grid.varied[0]: a, grid.varied[1]: b})
+            key = grid.key({**rest, names[0]: a, names[1]: b})
             value = None if key in failed else scores.get(key)
             if value is None:
                 grey = {"facecolor": "#F2F2F2", "edgecolor": "#BBBBBB", "hatch": "////"}
@@ -196,7 +205,7 @@ def _surface(axes: Axes, grid: SearchGrid, cell_width: float) -> None:
     sheet.dress(axes)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-    sheet.label(axes, *(_GREEK.get(name, name) for name in grid.varied))
-    if grid.varied[1] in _GREEK:
+    sheet.label(axes, *(_GREEK.get(name, name) for name in names))
+    if names[1] in _GREEK:
         axes.yaxis.label.set(rotation=0, va="center")
         axes.yaxis.labelpad = 4

@@ -6,38 +6,43 @@ numpy nor a data file.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from undrift.datasets.catalogue import DATASETS, MARK, StandIn
-from undrift.errors import unknown_name
+from undrift.datasets.catalogue import DATASETS, MARK, RemoteFile, check_options
+from undrift.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
     from undrift.graphs import Graph
 
-CORA_FULL = StandIn(
+CORA_FULL = replace(
     DATASETS["cora-full"],
-    "cora_full_topology.npz",
-    "real links and labels",
-    "paper.stand_ins.cora_full:make",
+    files=(RemoteFile("cora_full_topology.npz", ""),),
+    reader="paper.stand_ins.cora_full:make",
+    parts="real links and labels",
 )
-ARXIV = StandIn(
-    DATASETS["ogbn-arxiv"], "arxiv_labels_split.npz", "real labels", "paper.stand_ins.arxiv:make"
+ARXIV = replace(
+    DATASETS["ogbn-arxiv"],
+    files=(RemoteFile("arxiv_labels_split.npz", ""),),
+    reader="paper.stand_ins.arxiv:make",
+    parts="real labels",
 )
-REDDIT = StandIn(
+REDDIT = replace(
     DATASETS["reddit"],
-    None,
-    "all generated",
-    "paper.stand_ins.reddit:make",
+    files=(),
+    reader="paper.stand_ins.reddit:make",
+    parts="all generated",
     scaled="paper.stand_ins:reddit_counts",
-    plan_scale=0.05,
 )
 
-STAND_INS = {stand_in.imitates.name: stand_in for stand_in in (CORA_FULL, ARXIV, REDDIT)}
+STAND_INS = {stand_in.name: stand_in for stand_in in (CORA_FULL, ARXIV, REDDIT)}
 """By the names of the datasets that they imitate."""
 
 
-def load_stand_in(name: str, **options: Any) -> tuple[Graph, dict[str, str]]:
-    """The stand-in for a dataset, and its provenance (see `StandIn.read`).
+def load_stand_in(
+    name: str, *, scale: float = 1.0, directed: bool = False, seed: int = 0
+) -> tuple[Graph, dict[str, str]]:
+    """The stand-in for a dataset, and its provenance (see `Dataset.read`).
 
     >>> graph, provenance = load_stand_in("reddit", scale=0.01)
     >>> graph, provenance["stand_in"]
@@ -45,7 +50,13 @@ def load_stand_in(name: str, **options: Any) -> tuple[Graph, dict[str, str]]:
     """
     if name not in STAND_INS:
         raise unknown_name(MARK, name, STAND_INS)
-    return STAND_INS[name].read(**options)
+    found = STAND_INS[name]
+    check_options(f"the {MARK} for {name}", found, scale, directed)
+    if seed < 0:
+        raise InputError(f"the seed of the {MARK} for {name} must be 0 or more, not {seed}")
+    options = {"scale": scale} if found.scaled else {}
+    options |= {"directed": directed} if found.directed else {}
+    return found.read(**options, seed=seed)
 
 
 def reddit_counts(scale: float) -> dict[str, int]:

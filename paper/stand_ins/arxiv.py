@@ -26,7 +26,7 @@ CITING, CITED = 0.6, 2.3
 SEPARATION = 0.1
 
 
-def make(path: Path, scale: float, directed: bool, seed: int) -> tuple[Graph, int]:
+def make(path: Path, *, directed: bool, seed: int) -> tuple[Graph, int]:
     """Labels of `arxiv_labels_split.npz`, a block model over them, and class means plus noise.
 
     Edges are made symmetric unless `directed`; the number returned is that of the citations.

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from undrift.datasets.archives import Array, kept
-from undrift.datasets.folder import stand_in_folders
+from undrift.datasets.folder import stand_in_folder
 from undrift.errors import InputError
 
 VERSION = 1
@@ -51,9 +51,8 @@ def cached_matrix(
         return matrix
 
     key = f"{name}-{crc32(labels.tobytes()):08x}-v{VERSION}"
-    path, *also = (folder / f"{key}.npz" for folder in stand_in_folders())
 
     def worth(matrix: sp.csr_matrix) -> bool:
         return bool(matrix.nnz >= SMALLEST)
 
-    return kept(path, key, pattern, build, _KINDS, worth=worth, also=also)
+    return kept(stand_in_folder() / f"{key}.npz", key, pattern, build, _KINDS, worth=worth)

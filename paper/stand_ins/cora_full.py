@@ -8,8 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from paper.stand_ins.cache import cached_matrix
+from undrift.datasets.archives import open_npz
 from undrift.datasets.catalogue import DATASETS
-from undrift.datasets.readers import read_topology
+from undrift.datasets.readers import csr_of, undirected
 from undrift.datasets.synthetic import draw_words, word_chances
 from undrift.graphs import Graph
 
@@ -20,13 +21,14 @@ TOPIC_SHARE = 0.5
 KINSHIP = 0.5
 
 
-def make(path: Path, scale: float, directed: bool, seed: int) -> tuple[Graph, int]:
+def make(path: Path, *, seed: int) -> tuple[Graph, int]:
     """The graph of `cora_full_topology.npz` with words: Zipf's law, tilted by a topic per class.
 
     Words come from the class with probability 0.5 and from the background otherwise; class c
     shares half of its topic with class c + 35 (see `undrift.datasets.synthetic.generate`).
     """
-    links, labels = read_topology(path)
+    with open_npz(path, "the links and labels of CoraFull are in adj_* and labels") as archive:
+        links, labels = undirected(csr_of(archive, "adj")), archive.array("labels", "iu")
     width, classes = DATASETS["cora-full"].features, int(labels.max(initial=0)) + 1
 
     def draw() -> sp.csr_matrix:

@@ -21,7 +21,7 @@ HUBS = 0.95
 SEPARATION = 0.12
 
 
-def make(path: None, scale: float, directed: bool, seed: int) -> tuple[Graph, int]:
+def make(*, scale: float, seed: int) -> tuple[Graph, int]:
     """A block model over `scaled_classes` with `scaled_links`; features are class means plus noise.
 
     Real are the numbers: nodes, edges, features, classes, and so the mean degree of 492. Small

@@ -5,13 +5,11 @@ Names are imported when first used, so that `undrift --help` does not wait for t
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from undrift.typing import public_names
+from undrift.typing import imported_late, public_names
 
 if TYPE_CHECKING:
-    from undrift.datasets.from_networkx import graph_from_networkx as graph_from_networkx
     from undrift.datasets.tables import read_tables as read_tables
     from undrift.errors import InputError as InputError
     from undrift.evaluation.loop import evaluate as evaluate
@@ -21,14 +19,16 @@ if TYPE_CHECKING:
     from undrift.graphs import GraphSet as GraphSet
     from undrift.learners.adr import Adr as Adr
     from undrift.learners.bare import Bare as Bare
-    from undrift.learners.base import UNKNOWN as UNKNOWN
     from undrift.learners.base import Learner as Learner
     from undrift.learners.joint import Joint as Joint
     from undrift.learners.private_propagation import PrivatePropagation as PrivatePropagation
+    from undrift.learners.reading import UNKNOWN as UNKNOWN
     from undrift.learners.registry import default_learner as default_learner
     from undrift.learners.registry import make_learner as make_learner
     from undrift.propagation.learner import Propagation as Propagation
     from undrift.streams.any_graph import as_graph as as_graph
+    from undrift.streams.any_graph import as_graph_set as as_graph_set
+    from undrift.streams.any_graph import graph_from_networkx as graph_from_networkx
     from undrift.streams.arrange import arrange as arrange
     from undrift.streams.benchmarks import load_stream as load_stream
     from undrift.streams.file import load_stream_file as load_stream_file
@@ -50,12 +50,13 @@ _WHERE = {
     "Propagation": "propagation.learner",
     "Task": "streams.task",
     "TaskStream": "streams.stream",
-    "UNKNOWN": "learners.base",
+    "UNKNOWN": "learners.reading",
     "arrange": "streams.arrange",
     "as_graph": "streams.any_graph",
+    "as_graph_set": "streams.any_graph",
     "default_learner": "learners.registry",
     "evaluate": "evaluation.loop",
-    "graph_from_networkx": "datasets.from_networkx",
+    "graph_from_networkx": "streams.any_graph",
     "load": "folder",
     "load_stream": "streams.benchmarks",
     "load_stream_file": "streams.file",
@@ -64,10 +65,4 @@ _WHERE = {
 }
 
 __all__ = list(_WHERE)
-__dir__ = public_names(__name__)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _WHERE:
-        raise AttributeError(f"module 'undrift' has no attribute {name!r}")
-    return getattr(import_module(f"undrift.{_WHERE[name]}"), name)
+__dir__, __getattr__ = public_names(__name__), imported_late(__name__, _WHERE)

@@ -86,9 +86,7 @@ def check_device(device: str | torch.device) -> None:
     except (RuntimeError, ValueError):
         found = None
     if found is None or found.type not in ("cpu", "cuda"):
-        raise InputError(
-            f"unknown device {name}; choose cpu, or cuda or cuda:1 for a GPU"
-        ) from None
+        raise InputError(f"unknown device {name}; choose cpu, or cuda or cuda:1 for a GPU")
     if found.type == "cpu":
         return
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
@@ -100,11 +98,7 @@ def check_device(device: str | torch.device) -> None:
 
 
 def failure(error: BaseException) -> str:
-    """One line about an error that nobody expected.
-
-    What was raised in Python, by a method of a user's own for example, has words for people. What
-    torch or NumPy raise inside has not: then the line says what kind it was and where.
-    """
+    """One line about an error: its words if it was raised in Python, else its kind and place."""
     known = error if isinstance(error, InputError) else shortage(error)
     if known is not None:
         return " ".join(str(known).split())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import logging
+import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -42,10 +43,6 @@ class Registry:
 
     A name is our own (`own`: name to `module:attribute`, or to the thing itself), or an entry
     point of `group` in an installed distribution, or spelled out as `module:attribute`.
-
-    >>> methods = Registry("method", "undrift.methods", {"adr": "undrift.learners.adr:Adr"})
-    >>> methods.load("adr").name, methods.load("undrift.learners.bare:Bare").name
-    ('adr', 'bare')
     """
 
     what: str
@@ -71,27 +68,22 @@ class Registry:
     def load(self, name: str) -> Any:
         """The thing behind a name; an unknown name prints the list, a broken one says why."""
         what, entry = f"{self.what} {name!r}", _outside(self.group).get(name)
-        package = "" if entry is None else _distribution(entry)
-        if name in self.own:
-            if entry is not None:
-                raise InputError(
-                    f"{what} is ours, and {package} brings another of that name; uninstall it, or "
-                    "let it take another name"
-                )
-            mine = self.own[name]
-            own = isinstance(mine, str)
-            return _imported(mine, what, "install undrift again") if own else mine
         if entry is not None:
+            package = _distribution(entry)
+            if name in self.own:
+                told = f"{what} is ours, and {package} brings another of that name"
+                raise InputError(f"{told}; uninstall it, or let it take another name")
             way_out = f"mend or uninstall {package}"
             return _imported(entry.value, f"{what} of the package {package}", way_out)
+        if name in self.own:
+            mine = self.own[name]
+            return _imported(mine, what, "install undrift again") if isinstance(mine, str) else mine
         if ":" not in name:
             raise self.unknown(name, self.names())
         module, path = name.partition(":")[0], _READ.get()
         if path is not None and module not in sys.modules:
-            raise InputError(
-                f"{path} names {name!r}, and a file imports nothing; import {module} first, if "
-                "you trust it"
-            )
+            told = f"{path} names {name!r}, and a file imports nothing"
+            raise InputError(f"{told}; import {module} first, if you trust it")
         return _imported(name, what, "")
 
     def in_a_clone(self, name: str) -> bool:
@@ -110,24 +102,22 @@ class Registry:
     def summary(self, name: str) -> str:
         """The docstring of the function behind a name, without its parameters; read, not run."""
         try:
-            node = _definition(self.where(name))
+            _, node = _definition(self.where(name))
         except (ImportError, OSError, SyntaxError, LookupError):
             return ""
-        return (ast.get_docstring(node) or "").partition("\nParameters\n")[0].strip()
+        return re.split(r"\n(?=:param |Parameters\n)", ast.get_docstring(node) or "")[0].strip()
 
     def usable(self, check: Callable[[str, Any], T]) -> Iterator[tuple[str, T]]:
         """Every name with what `check` makes of it, ours first, without what cannot be used."""
         yield from ((name, check(name, thing)) for name, thing in self.own.items())
-        for name, entry in sorted(_outside(self.group).items()):
-            about = f"{self.group} {name} {entry.value}"
-            if name in self.own or about in _NOTED:
+        for name in self.names()[len(self.own) :]:
+            about = f"{self.group} {name} {self.where(name)}"
+            if about in _NOTED:
                 continue
             try:
-                found = check(name, self.load(name))
+                yield name, check(name, self.load(name))
             except InputError as error:
                 note_once(about, f"{error}; until then it is left out")
-            else:
-                yield name, found
 
     def facts(self, name: str, wanted: Collection[str]) -> dict[str, Any]:
         """Constants of the class behind a name, those it has; of our own without importing it."""
@@ -136,6 +126,25 @@ class Registry:
             return {fact: written[fact] for fact in wanted if fact in written}
         found = self.load(name)
         return {fact: getattr(found, fact) for fact in wanted if hasattr(found, fact)}
+
+
+class Lookup(Mapping[str, T]):
+    """Things by name, looked for whenever one is asked for: packages come and go."""
+
+    def __init__(self, found: Callable[[], Iterable[tuple[str, T]]]) -> None:
+        self._found = found
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, _ in self._found())
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self._found())
+
+    def __getitem__(self, name: str) -> T:
+        for known, thing in self._found():
+            if known == name:
+                return thing
+        raise KeyError(name)
 
 
 _READ: ContextVar[object] = ContextVar("_READ", default=None)  # the file that is being read
@@ -163,16 +172,23 @@ def note_once(about: str, sentence: str) -> None:
 
 @lru_cache(maxsize=64)
 def _written(where: str) -> dict[str, Any]:
-    """What a class says of itself in its source, read and not run: that would import torch."""
-    return {
+    """What a class and its bases say in their source, read and not run: that would import torch."""
+    module, definition = _definition(where)
+    known: dict[str, Any] = {}
+    bases = {ast.unparse(base).partition("[")[0] for base in getattr(definition, "bases", ())}
+    for node in module.body:
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("undrift."):
+            for name in bases.intersection(alias.name for alias in node.names):
+                known |= _written(f"{node.module}:{name}")
+    return known | {
         ast.unparse(line.target): line.value.value
-        for line in _definition(where).body
+        for line in definition.body
         if isinstance(line, ast.AnnAssign) and isinstance(line.value, ast.Constant)
     }
 
 
-def _definition(where: str) -> ast.ClassDef | ast.FunctionDef:
-    """The class or the function at a `module:name`, as it is written."""
+def _definition(where: str) -> tuple[ast.Module, ast.ClassDef | ast.FunctionDef]:
+    """The class or the function at a `module:name`, as it is written, and the module around it."""
     module, _, name = where.partition(":")
     found = find_spec(module)
     if found is None or found.origin is None:
@@ -180,7 +196,7 @@ def _definition(where: str) -> ast.ClassDef | ast.FunctionDef:
     tree = ast.parse(Path(found.origin).read_text(encoding="utf-8"))
     for node in tree.body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name:
-            return node
+            return tree, node
     raise LookupError(where)
 
 
@@ -194,11 +210,7 @@ def _outside(group: str) -> dict[str, EntryPoint]:
 
 
 def _imported(where: str, what: str, way_out: str) -> Any:
-    """The thing at `module:attribute`; without a `way_out` it was spelled out by a user.
-
-    A module that a user names may also lie in the current folder. That comes last on the path, so
-    no file in it hides an installed package.
-    """
+    """The thing at `module:attribute`; without a `way_out` it was spelled out by a user."""
     module, _, attribute = where.partition(":")
     here = str(Path.cwd())
     try:
@@ -207,14 +219,13 @@ def _imported(where: str, what: str, way_out: str) -> Any:
         except ModuleNotFoundError as error:
             if way_out or here in sys.path or error.name != module.partition(".")[0]:
                 raise
-            sys.path.append(here)
+            sys.path.append(here)  # last: no file in it hides an installed package
             found = import_module(module)
         for part in attribute.split("."):
             found = getattr(found, part)
     except (Exception, SystemExit) as error:  # another package's code may fail in any way
         reason = " ".join(str(error).split()) or type(error).__name__
         spelled = f"name an attribute of an installed module, or of a file in {here}"
-        raise InputError(
-            f"{what} cannot be loaded from {where!r} ({reason}); {way_out or spelled}"
-        ) from error
+        told = f"{what} cannot be loaded from {where!r} ({reason})"
+        raise InputError(f"{told}; {way_out or spelled}") from error
     return found

@@ -67,11 +67,7 @@ def of_all(own: Tensor, count: int) -> Tensor:
 
 
 def add_gradients(own: Tensor, every: Tensor, weights: Sequence[Tensor]) -> None:
-    """After `backward` from the rows of all: the gradients of the weights that rows came from.
-
-    Each rank takes its rows' part back through its own forward pass, and the parts are added up.
-    What reached the weights by another way is the same in every rank.
-    """
+    """After `backward` from the rows of all: the gradients of the weights that rows came from."""
     if every is own:
         return
     elsewhere = [weight.grad for weight in weights]

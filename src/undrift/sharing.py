@@ -33,12 +33,8 @@ def is_shared() -> bool:
 def once(make: Callable[[], T], *inputs: Any) -> T:
     """`make()`, which depends on the inputs alone; inside `sharing`, once for equal inputs.
 
-    Plain values and settings are compared by value. Everything else (a task, an encoder, a sum) is
-    compared by identity, because it never changes.
-
-    >>> with sharing():
-    ...     once(lambda: [1], "one", 2.0) is once(lambda: [1], "one", 2.0)
-    True
+    Plain values are compared by value, tuples and frozen dataclasses by their parts. Everything
+    else, such as a tensor, is compared by identity, because it never changes.
     """
     kept = _kept.get()
     if kept is None:
@@ -64,12 +60,5 @@ def _key(part: Any) -> Any:
     if isinstance(part, tuple):
         return tuple(_key(inner) for inner in part)
     if is_dataclass(part) and not isinstance(part, type) and type(part).__hash__ is not None:
-        plain = _is_plain(tuple(getattr(part, f.name) for f in fields(part)))
-        return (type(part).__name__, part) if plain else id(part)
+        return type(part).__name__, *(_key(getattr(part, f.name)) for f in fields(part))
     return id(part)
-
-
-def _is_plain(value: Any) -> bool:
-    if isinstance(value, tuple):
-        return all(_is_plain(inner) for inner in value)
-    return value is None or isinstance(value, bool | int | float | str)

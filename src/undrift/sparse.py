@@ -2,8 +2,8 @@
 
 A `Csr` is immutable and speaks torch's language: `rows[nodes]`, `rows @ weights`, `rows.t()` and
 the like mean the same for a tensor and a `Csr`, so nobody asks which it is. Products run on MKL
-through torch (CPU) or in a fixed order (CUDA). Sparse times sparse runs on SciPy. So do cutting
-and adding loops on the CPU: SciPy passes over entries several times faster there than torch.
+through torch (CPU) or in a fixed order (CUDA). Sparse times sparse, cutting, turning and adding
+loops run on SciPy, also for a matrix on a GPU: there they are made once, and products often.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import Any, TypeVar, overload
 
 import numpy as np
@@ -56,53 +56,44 @@ class Csr:
     symmetric: bool = False
     transposed: Csr | None = field(default=None, init=False, repr=False)  # by `with_transpose`
     _torch: Tensor = field(init=False, repr=False)
+    checked: InitVar[bool] = True
 
-    def __post_init__(self) -> None:
-        self._check_sizes()
-        if self.nnz:
+    def __post_init__(self, checked: bool) -> None:
+        if checked:
+            self._check_sizes()
+        if checked and self.nnz:
             self._check_columns()
-        object.__setattr__(self, "_torch", _as_torch(self))
+        with warnings.catch_warnings():  # torch calls its CSR layout beta, once per process
+            warnings.simplefilter("ignore", UserWarning)
+            parts = (self.indptr, self.indices, self.values, self.shape)
+            matrix = torch.sparse_csr_tensor(*parts, check_invariants=False)
+        object.__setattr__(self, "_torch", matrix)
 
     @classmethod
     def trusted(
-        cls,
-        indptr: Tensor,
-        indices: Tensor,
-        values: Tensor,
-        shape: tuple[int, int],
-        **more: Any,
+        cls, indptr: Tensor, indices: Tensor, values: Tensor, shape: tuple[int, int]
     ) -> Csr:
-        """A matrix that is not checked, for parts that were before; `more`: other fields."""
-        csr = object.__new__(cls)
-        parts = {"indptr": indptr, "indices": indices, "values": values, "shape": shape}
-        for name, part in {**parts, "symmetric": False, "transposed": None, **more}.items():
-            object.__setattr__(csr, name, part)
-        object.__setattr__(csr, "_torch", _as_torch(csr))
-        return csr
+        """A matrix that is not checked, for parts that were before."""
+        return cls(indptr, indices, values, shape, checked=False)
 
     def _check_sizes(self) -> None:
         rows, columns = self.shape
         sizes = [tuple(part.shape) for part in (self.indptr, self.indices, self.values)]
         flat = self.indices.dim() == 1 and sizes[1] == sizes[2]
         if min(rows, columns) < 0 or sizes[0] != (rows + 1,) or not flat:
-            raise InputError(
-                f"a CSR matrix of shape {self.shape} needs {rows + 1} row pointers and as many "
-                f"columns as values, not {sizes[0]}, {sizes[1]} and {sizes[2]}"
-            )
+            needs = f"{rows + 1} row pointers and as many columns as values"
+            told = f"needs {needs}, not {sizes[0]}, {sizes[1]} and {sizes[2]}"
+            raise InputError(f"a CSR matrix of shape {self.shape} {told}")
         kinds = self.indptr.dtype, self.indices.dtype
         if kinds[0] not in (torch.int32, torch.int64) or kinds[0] != kinds[1]:
-            raise InputError(
-                f"row pointers and columns must both be int32 or both int64, not {kinds[0]} and "
-                f"{kinds[1]}"
-            )
+            told = f"not {kinds[0]} and {kinds[1]}"
+            raise InputError(f"row pointers and columns must both be int32 or both int64, {told}")
         if self.symmetric and rows != columns:
             raise InputError(f"a {rows} x {columns} matrix is not square, so not symmetric")
         first, last = int(self.indptr[0]), int(self.indptr[-1])
         if first != 0 or last != self.nnz or bool((self.indptr[1:] < self.indptr[:-1]).any()):
-            raise InputError(
-                f"row pointers must run from 0 to {self.nnz} and never decrease; these run from "
-                f"{first} to {last}"
-            )
+            must = f"run from 0 to {self.nnz} and never decrease"
+            raise InputError(f"row pointers must {must}; these run from {first} to {last}")
 
     def _check_columns(self) -> None:
         low, high = int(self.indices.min()), int(self.indices.max())
@@ -114,10 +105,8 @@ class Csr:
         starts = starts[(starts > 0) & (starts < self.nnz)].long()
         rising[starts - 1] = True  # from one row to the next, columns may fall
         if not bool(rising.all()):
-            raise InputError(
-                "the columns of a row must rise without repeats; build the matrix with "
-                "Csr.from_scipy, which sorts them and adds up duplicates"
-            )
+            way = "build the matrix with Csr.from_scipy, which sorts them and adds up duplicates"
+            raise InputError(f"the columns of a row must rise without repeats; {way}")
 
     @classmethod
     def from_scipy(
@@ -165,7 +154,7 @@ class Csr:
         if values is self.values:
             return self
         parts = (self.indptr.to(device), self.indices.to(device), values)
-        return Csr.trusted(*parts, self.shape, symmetric=self.symmetric)
+        return Csr(*parts, self.shape, self.symmetric, checked=False)
 
     def double(self) -> Csr:
         """The same matrix in float64."""
@@ -241,19 +230,15 @@ class Csr:
     def __matmul__(self, other: Rows) -> Rows:
         """The product, with a gradient for a dense right side; sparse times sparse is sparse."""
         if self.shape[1] != other.shape[0]:
-            raise InputError(
-                f"cannot multiply a {self.shape[0]} x {self.shape[1]} sparse matrix with one of "
-                f"{other.shape[0]} rows"
-            )
+            told = f"a {self.shape[0]} x {self.shape[1]} sparse matrix with one of"
+            raise InputError(f"cannot multiply {told} {other.shape[0]} rows")
         if isinstance(other, Csr):
             product = self.to_scipy() @ other.to_scipy()
             product.sort_indices()
             return Csr.from_scipy(product, dtype=self.dtype).to(self.device)
         if self.dtype != other.dtype:
-            raise InputError(
-                f"cannot multiply a sparse matrix of {self.dtype} with a dense one of "
-                f"{other.dtype}; convert one with .to(dtype=...)"
-            )
+            told = f"a sparse matrix of {self.dtype} with a dense one of {other.dtype}"
+            raise InputError(f"cannot multiply {told}; convert one with .to(dtype=...)")
         if torch.is_grad_enabled() and other.requires_grad:
             with_gradient: Tensor = _Product.apply(self, other)  # type: ignore[no-untyped-call]
             return with_gradient
@@ -267,8 +252,9 @@ class Csr:
         """The same matrix with its transpose kept, which every backward pass needs."""
         if self.symmetric or self.transposed is not None:
             return self
-        parts = (self.indptr, self.indices, self.values, self.shape)
-        return Csr.trusted(*parts, transposed=self.t())
+        made = self.promised(symmetric=False)
+        object.__setattr__(made, "transposed", self.t())
+        return made
 
     def scaled(self, rows: Tensor, columns: Tensor | None = None) -> Csr:
         """Every entry times its row's number, then times its column's, if there are any."""
@@ -280,7 +266,7 @@ class Csr:
     def promised(self, *, symmetric: bool) -> Csr:
         """The same matrix, of which the caller knows that it is symmetric, or does not."""
         parts = (self.indptr, self.indices, self.values, self.shape)
-        return Csr.trusted(*parts, symmetric=symmetric)
+        return Csr(*parts, symmetric, checked=False)
 
     def row_of_entry(self) -> Tensor:
         """The row of each stored entry."""
@@ -301,9 +287,8 @@ class Csr:
         if self.device.type == "cpu":
             matrix, chosen = self.to_scipy(), index.numpy()
             each = [some.numpy() for some in index.split(self._rows_at_once(_CUT_AT_ONCE))]
-            parts: Iterable[Csr] = map(
-                _shared, _side_by_side(lambda some: matrix[some][:, chosen], each)
-            )
+            cut = _side_by_side(lambda some: matrix[some][:, chosen], each)
+            parts: Iterable[Csr] = map(_shared, cut)
         else:
             parts = self._cut(index)
         block = self._below(parts, (count, count), self.entries_in(index))
@@ -395,13 +380,12 @@ class Csr:
         kept[cut] = False
         pointers = self.indptr - torch.searchsorted(cut, self.indptr).to(self.indptr.dtype)
         parts = (pointers, self.indices[kept], self.values[kept])
-        return Csr.trusted(*parts, self.shape, symmetric=self.symmetric)
+        return Csr(*parts, self.shape, self.symmetric, checked=False)
 
     def row_sums(self, rows: Tensor | None = None) -> Tensor:
         """The sums of all rows, or of these, in float64; a row's does not depend on the others."""
-        if rows is not None:
-            return self[rows].row_sums()
-        return self._row_sums_of(lambda part: part.values.double())
+        some = self if rows is None else self[rows]
+        return some._row_sums_of(lambda part: part.values.double())
 
     def sums_over_columns(self, vector: Tensor) -> Tensor:
         """For every row, the sum of `vector` at its columns, whatever the entries are."""
@@ -498,14 +482,6 @@ def _shared(matrix: sp.csr_matrix) -> Csr:
     return Csr.trusted(pointers, columns, values, matrix.shape)
 
 
-def _as_torch(csr: Csr) -> Tensor:
-    with warnings.catch_warnings():  # torch calls its CSR layout beta, once per process
-        warnings.simplefilter("ignore", UserWarning)
-        return torch.sparse_csr_tensor(
-            csr.indptr, csr.indices, csr.values, csr.shape, check_invariants=False
-        )
-
-
 def _product(csr: Csr, dense: Tensor) -> Tensor:
     """The bare product. Torch's own fills its result with zeros twice before it is written."""
     if dense.dim() == 2 and csr.device.type == "cuda" and fixed_order.available():
@@ -583,11 +559,13 @@ def stacked(parts: Sequence[Rows]) -> Rows:
     """Rows one below the other; sparse where one part is."""
     if not any(isinstance(part, Csr) for part in parts):
         return torch.cat([part.to_dense() for part in parts])
-    rows = [
-        part.to_scipy() if isinstance(part, Csr) else sp.csr_matrix(part.cpu().numpy())
-        for part in parts
-    ]
-    return Csr.from_scipy(sp.vstack(rows), dtype=parts[0].dtype).to(parts[0].device)
+    rows = sp.vstack([as_scipy(part) for part in parts])
+    return Csr.from_scipy(rows, dtype=parts[0].dtype).to(parts[0].device)
+
+
+def as_scipy(rows: Rows) -> sp.csr_matrix:
+    """Dense or sparse rows as a SciPy matrix."""
+    return rows.to_scipy() if isinstance(rows, Csr) else sp.csr_matrix(rows.cpu().numpy())
 
 
 def row_index(rows: Tensor, count: int, what: str = "row") -> Tensor:
@@ -598,14 +576,11 @@ def row_index(rows: Tensor, count: int, what: str = "row") -> Tensor:
         return rows.nonzero().flatten()
     whole = not (rows.is_floating_point() or rows.is_complex())
     if rows.dim() != 1 or (rows.numel() and not whole):  # an empty list has no type of its own
-        raise InputError(
-            f"give {what}s as a list of whole numbers or a boolean mask, not as "
-            f"{tuple(rows.shape)} of {rows.dtype}"
-        )
+        must = "a list of whole numbers or a boolean mask"
+        raise InputError(f"give {what}s as {must}, not as {tuple(rows.shape)} of {rows.dtype}")
     index = rows.long()
     outside = index[(index < 0) | (index >= count)]
     if outside.numel():
-        raise InputError(
-            f"{what} {int(outside[0])} is not there: the {count} {what}s are numbered from 0"
-        )
+        told = f"the {count} {what}s are numbered from 0"
+        raise InputError(f"{what} {int(outside[0])} is not there: {told}")
     return index

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 if TYPE_CHECKING:  # for readers and the type checker: this file imports nothing
     from torch import Tensor
@@ -36,3 +37,14 @@ def with_progress(items: Sequence[T], phase: str, progress: Progress) -> Iterato
 def public_names(package: str) -> Callable[[], list[str]]:
     """A package's `__dir__`: what `undrift.<TAB>` shows is what `__all__` lists."""
     return lambda: sorted(sys.modules[package].__all__)
+
+
+def imported_late(package: str, where: Mapping[str, str]) -> Callable[[str], Any]:
+    """A package's `__getattr__`: a name is imported when first used, from its module of `where`."""
+
+    def look_up(name: str) -> Any:
+        if name not in where:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(f"{package}.{where[name]}"), name)
+
+    return look_up

@@ -65,6 +65,8 @@ def test_emptied_has_the_columns_and_no_class() -> None:
     found = tree(1.0, 2.0).emptied()
     assert (found.classes, tuple(found.inner.means.shape)) == (0, (1, 0))
     assert (found + tree(1.0)).inner.means.tolist() == [[1.0]]
+    assert found.select([-1, -1]).inner.means.tolist() == [[0.0, 0.0]]
+    assert found.select([-1, -1]).pairs.tolist() == [[0.0, 0.0], [0.0, 0.0]]
 
 
 def test_growing_copies_nothing_where_nothing_grows() -> None:

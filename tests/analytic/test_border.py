@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 import scipy.sparse as sp
 import torch
 from hypothesis import given, settings
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 from undrift.analytic.border import Border
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.statistics import one_hot
-from undrift.errors import InputError
 from undrift.sparse import Csr
 
 
@@ -34,12 +32,3 @@ def test_a_border_around_a_sum_is_the_sum_over_all_columns(
         for name in ("gram", "moment", "squares", "counts"):
             mine, theirs = getattr(ours, name), getattr(slow, name)
             torch.testing.assert_close(mine, theirs, rtol=1e-9, atol=1e-12)
-
-
-def test_a_border_of_other_rows_is_refused() -> None:
-    x, y = torch.ones(3, 2), torch.ones(3, 1)
-    border = Border.zero(2, 1).add(x, x[:, :1], y)
-    with pytest.raises(InputError, match="border of 3 rows"):
-        border.around(ClassSums.of(x[:2], y[:2]))
-    with pytest.raises(InputError, match="stand beside rows of 2 columns"):
-        border.add(torch.ones(3, 5), x[:, :1], y)

@@ -36,7 +36,7 @@ def test_no_more_is_kept_than_was_in_use_at_once() -> None:
         del both
     pool = buffers._pool.get()
     assert pool is not None
-    assert len(pool.of) == 2
+    assert len(pool) == 2
 
 
 def test_it_outlives_the_stream() -> None:
@@ -47,16 +47,6 @@ def test_it_outlives_the_stream() -> None:
     for _ in range(3):
         buffers.square(9, LIKE).fill_(-1.0)
     assert bool((matrix == 2).all())
-
-
-def test_small_matrices_and_those_outside_are_plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(buffers, "_LARGE", 64)
-    buffers.square(7, LIKE)
-    pool = buffers._pool.get()
-    assert pool is not None
-    assert not pool.of
-    buffers.square(8, LIKE)
-    assert len(pool.of) == 1
 
 
 def test_a_bank_has_the_same_bits_and_leaves_the_one_before_alone() -> None:

@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from undrift import Graph, Propagation
-from undrift.analytic.class_drift import AnySums, class_drift
+from undrift import Graph, Propagation, make_learner
+from undrift.analytic.class_drift import class_drift
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.statistics import one_hot
-from undrift.analytic.thin_sums import ThinSums
+from undrift.analytic.thin_sums import AnySums, ThinSums
 from undrift.streams.task import Task, as_task
 from undrift.typing import silent
 
@@ -75,15 +75,43 @@ def test_rows_of_a_batch_that_share_neighbours_do_not_look_moved() -> None:
     for seed in range(40):
         rng = np.random.default_rng(seed)
         first, second = (batch(rng) for _ in range(2))
-        learner = Propagation(hops=2).observe(first)
-        found = learner.class_drift(second)
-        alarms += sum(each.p < 0.05 for each in found.values())
+        learner = Propagation(hops=2).observe(first).settle()
         known = learner.known
-        sums = known.plan.novelty_sums(known.sums, known.answer)
+        found = learner.observe(second).drift_since(known, second)
+        alarms += sum(each.p < 0.05 for each in found.values())
+        sums = known.plan.scored_sums(known.sums, known.answer)
         new = learner._sums(known.plan, second, None, silent)[1].variants[known.answer.variant]
         plain += sum(each.p < 0.05 for each in class_drift(sums, new) if each)
     assert alarms <= 12  # of 80
     assert plain >= 3 * alarms  # who takes rows as independent cries wolf
+
+
+@pytest.mark.parametrize("method", ["propagation", "sgc-ridge"])
+def test_a_batch_tells_of_each_class_once_something_was_known(method: str) -> None:
+    rng = np.random.default_rng(3)
+    first, second = (batch(rng) for _ in range(2))
+    learner = make_learner(method).observe(first)
+    assert learner.drift_since(None, first) == {}
+    assert learner.drift_since(learner.learned_, first) == {}  # nothing was solved yet
+    before = learner.settle().learned_
+    assert list(learner.observe(second).drift_since(before, second)) == [0, 1]
+
+
+def test_a_learner_with_noise_tells_no_drift() -> None:
+    rng = np.random.default_rng(3)
+    first, second = (batch(rng) for _ in range(2))
+    learner = make_learner("propagation", epsilon=5.0, class_list=(0, 1)).observe(first).settle()
+    before = learner.learned_
+    assert learner.observe(second).drift_since(before, second) == {}
+
+
+def test_noise_goes_through_all_hops_of_a_plan() -> None:
+    task = batch(np.random.default_rng(4))
+    plan = make_learner("sgc-ridge", hops=2).observe(task).learned_.plan
+    noise, nodes = torch.eye(60, dtype=torch.float64), torch.tensor([7, 3])
+    once = task.graph.operator().to_dense().double()
+    found = plan.noise_rows(task.graph, nodes, noise)
+    torch.testing.assert_close(found, (noise + once + once @ once)[nodes])
 
 
 def batch(rng: np.random.Generator) -> Task:
@@ -93,3 +121,11 @@ def batch(rng: np.random.Generator) -> Task:
     same = kind[u] == kind[v]
     edges = np.stack([np.r_[u[same], v[same]], np.r_[v[same], u[same]]])
     return as_task(Graph.from_arrays(x, edges, kind), 0)
+
+
+def test_three_rows_are_too_few_to_tell_how_rows_vary() -> None:
+    rows = torch.tensor([[0.0, 1.0], [2.0, 1.0], [1.0, 4.0]], dtype=torch.float64)
+    old, new = (ClassSums.of(z, one_hot(torch.zeros(len(z)), (0,))) for z in (rows[:2], rows[2:]))
+    (told,) = class_drift(old, new)
+    assert told is not None
+    assert 0 < told.p <= 1

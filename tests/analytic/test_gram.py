@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from undrift.analytic.gram import add_gram_, scaled
+from undrift.analytic.statistics import add_gram_
 from undrift.sparse import Csr
 
 
@@ -41,20 +41,3 @@ def test_sparse_sums_go_over_the_rows_in_order(width: int) -> None:
     other = torch.zeros_like(gram)
     add_gram_(other, Csr.from_scipy(rows.to_scipy()[:, turned.numpy()], dtype=torch.float64))
     assert torch.equal(other, gram[turned][:, turned])
-
-
-def test_sparse_rows_a_few_at_a_time() -> None:
-    matrix = sp.random(40, 300, 0.05, random_state=4, format="csr")
-    gram = torch.zeros(300, 300, dtype=torch.float64)
-    add_gram_(gram, Csr.from_scipy(matrix, dtype=torch.float64), budget_mb=8 * 256 * 7 / 2**20)
-    dense = torch.from_numpy(matrix.toarray())
-    assert torch.allclose(gram, dense.T @ dense, rtol=1e-13, atol=1e-14)
-
-
-def test_scaled_sparse_equals_scaled_dense() -> None:
-    matrix = sp.random(30, 8, 0.3, random_state=2, format="csr")
-    weights = torch.rand(30, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    sparse = scaled(Csr.from_scipy(matrix, dtype=torch.float64), weights)
-    assert isinstance(sparse, Csr)
-    dense = scaled(torch.from_numpy(matrix.toarray()), weights)
-    assert torch.allclose(sparse.to_dense(), torch.as_tensor(dense))

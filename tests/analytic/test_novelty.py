@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
@@ -12,7 +14,6 @@ from undrift.analytic.groups import grouped
 from undrift.analytic.novelty import Strangeness
 from undrift.analytic.statistics import one_hot
 from undrift.analytic.thin_sums import ThinSums
-from undrift.learners.additive import seen_of
 from undrift.testing.graphs import tiny_stream
 
 STREAM = tiny_stream()
@@ -29,6 +30,10 @@ def some_sums(classes: int = 3, rank: int = 0, apart: float = 3.0) -> ClassSums 
     rows[torch.arange(len(rows)), labels] += apart
     targets = one_hot(labels, tuple(range(classes)))
     return ThinSums.of(rows, targets, rank=rank) if rank else ClassSums.of(rows, targets)
+
+
+def novelty_of(told: Strangeness, rows: Tensor) -> Tensor:
+    return told.novelty(told.scores(told.seen([rows])))
 
 
 @pytest.mark.parametrize("rank", [0, 5])
@@ -59,14 +64,31 @@ def test_novelty_of_known_rows_is_a_false_alarm_rate() -> None:
     fresh[torch.arange(3000), torch.arange(3000) % 3] += 3.0
     far = torch.randn(500, 12, generator=noise, dtype=torch.float64)
     far[:, 7] += 3.0  # a class that nobody has seen
-    alarms, found = (
-        float(
-            (told.novelty(told.scores(seen_of(z, told.weights, told.rare))) > 0.95).double().mean()
-        )
-        for z in (fresh, far)
-    )
+    alarms, found = (float((novelty_of(told, z) > 0.95).double().mean()) for z in (fresh, far))
     assert 0.01 < alarms < 0.1
     assert found > 3 * alarms
+
+
+def test_one_known_class_is_enough_to_tell() -> None:
+    noise = torch.Generator().manual_seed(2)
+    told = Strangeness.of(some_sums(1))
+    fresh, far = (torch.randn(3000, 12, generator=noise, dtype=torch.float64) for _ in range(2))
+    fresh[:, 0] += 3
+    far[:, 7] += 3
+    alarms, found = (float((novelty_of(told, z) > 0.95).double().mean()) for z in (fresh, far))
+    assert 0.01 < alarms < 0.15
+    assert found > 0.8
+    longer, plain = (told.seen([by * fresh]) for by in (7, 1))
+    assert near(longer[:, -2] / longer[:, -1], plain[:, -2] / plain[:, -1])  # length is not rare
+
+
+@pytest.mark.parametrize("apart", [0.3, 3.0])
+def test_the_scale_is_from_the_middle_to_the_strangest_in_twenty(apart: float) -> None:
+    told = Strangeness.of(some_sums(apart=apart))
+    draws = torch.cat([told.drawn(c, 1.0) for c in range(3)])
+    scores = told.scores(torch.cat([draws, torch.zeros(len(draws), 2)], dim=1))
+    middle, far = scores.quantile(torch.tensor([0.5, 0.95], dtype=torch.float64)).tolist()
+    assert (middle, far) == (pytest.approx(0, abs=0.02), pytest.approx(1, abs=0.02))
 
 
 def test_a_class_left_out_is_one_whose_mean_was_never_seen() -> None:
@@ -121,12 +143,50 @@ def test_novelty_after_any_history_is_that_of_pooled_training() -> None:
         assert near(learner.strangeness(graph), pooled.strangeness(graph)), name
 
 
-def test_a_class_that_is_forgotten_leaves_no_trace_in_novelty() -> None:
-    first, _, third = (STREAM.task(t) for t in range(3))
-    learner = Propagation().observe(first).observe(third).forget(third)
-    never = Propagation().observe(first)
-    assert near(learner.novelty(STREAM.graph), never.novelty(STREAM.graph))
-    assert learner.novelty_report().detected == never.novelty_report().detected
+@pytest.mark.parametrize("rank", [0, 2, 5])
+def test_rounding_does_not_tell_how_far_rows_of_one_row_classes_vary(rank: int) -> None:
+    noise = torch.Generator().manual_seed(6)
+    rows = torch.randn(60, 6, generator=noise, dtype=torch.float64)
+    targets = one_hot(torch.arange(60) % 3, (0, 1, 2))
+
+    def summed(some: Tensor) -> ClassSums | ThinSums:
+        one, y = rows[some], targets[some]
+        return ThinSums.of(one, y, rank=rank) if rank else ClassSums.of(one, y)
+
+    left = Strangeness.of(summed(torch.arange(60)) - summed(torch.arange(2, 60)))
+    fresh = Strangeness.of(summed(torch.arange(2)))
+    found, wanted = novelty_of(left, rows), novelty_of(fresh, rows)
+    assert torch.allclose(found, wanted, rtol=0, atol=1e-7)
+    assert float(wanted[:2].max()) < 0.9 < float(wanted[2:].min())
+
+
+def test_sums_of_tiny_rows_are_solved() -> None:
+    tiny = ThinSums.of(1e-160 * torch.eye(4, dtype=torch.float64), torch.ones(4, 1), rank=2)
+    assert bool(tiny.within.to_dense().isfinite().all())
+
+
+@pytest.mark.parametrize("size", [1e-150, 1e150])
+def test_rows_of_any_size_have_a_novelty(size: float) -> None:
+    rows = size * torch.randn(
+        40, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(7)
+    )
+    found = novelty_of(
+        Strangeness.of(ClassSums.of(rows, one_hot(torch.arange(40) % 2, (0, 1)))), rows
+    )
+    assert bool(((found >= 0) & (found <= 1)).all())
+
+
+def test_rarity_of_columns_with_an_encoders_beside_is_that_of_whole_rows() -> None:
+    first = STREAM.task(0)
+    learner = make_learner("hybrid", gain=0.0, epochs=5, hidden=8, sketch=4).observe(first)
+    plan, told = learner.known.plan, learner.settle().known
+    rows = plan.rows_of(first.graph)
+    answer = replace(told.answer, beside="mix")
+    weights = torch.ones(rows.shape[1], 2, dtype=torch.float64)
+    rare = torch.arange(rows.shape[1], dtype=torch.float64)
+    asked = replace(told.strange, weights=weights, rare=rare)
+    found = plan.seen(answer, first.graph, None, asked, scored=False)[1]
+    assert torch.allclose(found, asked.seen([rows]), rtol=1e-5)
 
 
 # of a learner ------------------------------------------------------------------------------------
@@ -173,12 +233,52 @@ def test_a_trained_method_ranks_and_does_not_pretend_to_know_rates() -> None:
             call(STREAM.graph)
 
 
-def test_groups_are_found_by_size() -> None:
-    noise = torch.Generator().manual_seed(4)
-    rows = torch.randn(90, 3, generator=noise, dtype=torch.float64)
-    rows[60:, 0] += 40
+@pytest.mark.parametrize("seed", range(3))
+def test_every_row_is_nearest_to_the_mean_of_its_group(seed: int) -> None:
+    noise = torch.Generator().manual_seed(seed)
+    rows = torch.randn(300, 2, generator=noise, dtype=torch.float64)
+    rows += 8 * torch.tensor([[0, 0], [1, 0], [0, 1]]).repeat(100, 1)
     found = grouped(rows)
-    assert found[:60].tolist() == [0] * 60
-    assert found[60:].tolist() == [1] * 30
-    assert grouped(rows[:60]).tolist() == [0] * 60
-    assert grouped(rows[:1]).tolist() == [0]
+    means = torch.stack([rows[found == i].mean(dim=0) for i in range(3)])
+    assert found.max() == 2
+    assert torch.equal(torch.cdist(rows, means).argmin(dim=1), found)
+
+
+@pytest.mark.parametrize(
+    ("columns", "width", "apart", "groups"), [(4, 1.0, 7.0, 2), (10, 0.07, 1.4, 1)]
+)
+def test_clouds_are_two_where_they_are_further_apart_than_a_class_is_wide(
+    columns: int, width: float, apart: float, groups: int
+) -> None:
+    noise = torch.Generator().manual_seed(5)
+    rows = width * torch.randn(60, columns, generator=noise, dtype=torch.float64)
+    rows[30:, 0] += apart
+    assert int(grouped(rows).max()) + 1 == groups
+
+
+@pytest.mark.parametrize("nodes", [None, [3, 0], []])
+@pytest.mark.parametrize("method", ["propagation", "hybrid", "sgc-ridge", "ewc"])
+def test_scores_and_novelty_at_once_are_those_of_two_readings(
+    method: str, nodes: list[int] | None
+) -> None:
+    first, second, _ = STREAM
+    learner = make_learner(method).observe(first)
+    scores, novelty = learner.judged(second.graph, nodes)
+    assert near(scores, learner.scores(second.graph, nodes))
+    if method == "ewc":
+        assert novelty is None
+    else:  # where rows are made in float32
+        alone = learner.novelty(second.graph, nodes)
+        assert torch.allclose(novelty, alone, rtol=0, atol=1e-5)
+
+
+def test_no_group_joins_two_unknown_classes() -> None:
+    noise = torch.Generator().manual_seed(5)
+    rows = torch.rand(1200, 8, generator=noise, dtype=torch.float64)
+    labels = torch.arange(1200) % 4
+    rows[torch.arange(1200), labels] += 4
+    graph = Graph.from_arrays(rows, [], labels=labels.tolist())
+    learner = Propagation().observe(graph.subgraph(labels < 2))
+    new = labels >= 2
+    found = learner.groups(graph, new)
+    assert all(len(labels[new][found == i].unique()) == 1 for i in found.unique())

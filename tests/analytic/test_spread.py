@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
 
+from undrift.analytic.additive import PRIOR_ROWS
 from undrift.analytic.border import Border
-from undrift.analytic.class_sums import PRIOR_ROWS, ClassSums
+from undrift.analytic.class_sums import ClassSums
+from undrift.analytic.rounding import Linear
 from undrift.analytic.statistics import one_hot
 from undrift.analytic.thin_sums import ThinSums
 
@@ -16,6 +21,10 @@ LABELS = torch.arange(30) % 3
 ROWS = torch.randn(30, 6, generator=DRAW, dtype=torch.float64) * (1 + LABELS.unsqueeze(1)) + 1
 TARGETS = one_hot(LABELS, (0, 1, 2, 3))  # the last class has no row
 WEIGHTS = torch.randn(6, 4, generator=DRAW, dtype=torch.float64)
+
+
+def summed(rows: Tensor, targets: Tensor, *, thin: bool, rank: int) -> Any:
+    return ThinSums.of(rows, targets, rank=rank) if thin else ClassSums.of(rows, targets)
 
 
 def centred() -> Tensor:
@@ -31,48 +40,34 @@ def test_rows_at_their_mean_weight() -> None:
     torch.testing.assert_close(thin.spread().times(identity), gram, rtol=1e-3, atol=1e-3)
 
 
-def test_scores_spread_as_those_of_the_rows() -> None:
-    covariance, width = ClassSums.of(ROWS, TARGETS).score_spread(WEIGHTS)
-    inner = centred()
+@pytest.mark.parametrize("thin", [False, True])
+def test_scores_spread_as_those_of_the_rows(thin: bool) -> None:
+    covariance, width = summed(ROWS, TARGETS, thin=thin, rank=6).score_spread(WEIGHTS)
+    inner, near = centred(), 1e-3 if thin else 1e-9
     pooled = inner.T @ inner / 30
-    torch.testing.assert_close(covariance, WEIGHTS.T @ pooled @ WEIGHTS)
-    look = (WEIGHTS - WEIGHTS.mean(dim=1, keepdim=True)).square().sum(dim=1) * pooled.diagonal()
+    torch.testing.assert_close(covariance, WEIGHTS.T @ pooled @ WEIGHTS, rtol=near, atol=near)
+    centre = WEIGHTS.mean(dim=1, keepdim=True)
+    look = (WEIGHTS - centre).square().sum(dim=1) * pooled.diagonal()
+    look = pooled.diagonal() if thin else look  # of all columns together
     for c in range(3):
         own = inner[c == LABELS].square().mean(dim=0) / pooled.diagonal()
         share = 10 / (10 + PRIOR_ROWS)
-        ratio = share * own + 1 - share
-        torch.testing.assert_close(width[c], (look @ ratio) / look.sum())
+        wanted = (look @ (share * own + 1 - share)) / look.sum()
+        torch.testing.assert_close(width[c], wanted)
     assert float(width[3]) == pytest.approx(1.0)
 
 
-def test_thin_scores_spread_as_those_of_the_rows() -> None:
-    covariance, width = ThinSums.of(ROWS, TARGETS, rank=6).score_spread(WEIGHTS)
-    inner = centred()
-    torch.testing.assert_close(
-        covariance, WEIGHTS.T @ (inner.T @ inner / 30) @ WEIGHTS, rtol=1e-3, atol=1e-3
-    )
-    lengths = inner.square().sum(dim=1)
-    for c in range(3):
-        own = lengths[c == LABELS].mean() / lengths.mean()
-        share = 10 / (10 + PRIOR_ROWS)
-        torch.testing.assert_close(width[c], share * own + 1 - share)
-    assert float(width[3]) == pytest.approx(1.0)
+@pytest.mark.parametrize("thin", [False, True])
+def test_rounding_is_not_more_than_there_was_and_a_trifle_is(thin: bool) -> None:
+    def sums(some: slice, by: float = 1.0) -> Any:
+        return summed(by * ROWS[some], TARGETS[some], thin=thin, rank=3)
 
-
-@pytest.mark.parametrize("kind", ["class", "thin"])
-def test_rounding_is_not_more_than_there_was_and_a_trifle_is(kind: str) -> None:
-    def sums(rows: Tensor, targets: Tensor) -> ClassSums | ThinSums:
-        return (
-            ClassSums.of(rows, targets) if kind == "class" else ThinSums.of(rows, targets, rank=3)
-        )
-
-    before = sums(ROWS, TARGETS)
-    left = before - sums(ROWS[:10], TARGETS[:10])  # type: ignore[operator]
-    assert not left.below_zero(before)  # type: ignore[arg-type]
-    assert not (left - sums(ROWS[10:], TARGETS[10:])).below_zero(before)  # type: ignore[operator, arg-type]
-    more = before - sums(1.001 * ROWS, TARGETS)  # type: ignore[operator]
-    assert more.below_zero(before)
-    twice = left - sums(ROWS[10:11], TARGETS[10:11]) - sums(ROWS[:10], TARGETS[:10])  # type: ignore[operator]
+    before = sums(slice(0, 30))
+    left = before - sums(slice(0, 10))
+    assert not left.below_zero(before)
+    assert not (left - sums(slice(10, 30))).below_zero(before)
+    assert (before - sums(slice(0, 30), 1.001)).below_zero(before)
+    twice = left - sums(slice(10, 11)) - sums(slice(0, 10))
     assert twice.below_zero(before)
 
 
@@ -90,3 +85,33 @@ def test_a_border_selects_its_classes() -> None:
     torch.testing.assert_close(again.moment, whole.moment)
     torch.testing.assert_close(again.counts, whole.counts)
     torch.testing.assert_close((border + border - border).own.gram, border.own.gram)
+    assert again.rounding > inner.rounding > 0  # of both parts
+
+
+def test_moved_scores_are_those_of_the_rows() -> None:
+    weights, other = WEIGHTS, WEIGHTS + 1e-3 * torch.eye(*WEIGHTS.shape, dtype=torch.float64)
+    change, sums = other - weights, ClassSums.of(ROWS, TARGETS)
+    seen = (ROWS @ change).square().mean(dim=0).sqrt()
+    unseen = centred().square().sum(dim=1).mean().sqrt() * change.norm(dim=0) / len(WEIGHTS) ** 0.5
+    wanted = 4 * (seen + unseen).max() / (sums.means.T @ weights).abs().max()
+    found = Linear(sums, weights).moved(Linear(sums, other))
+    assert found == pytest.approx(float(wanted), rel=1e-6)
+
+
+@pytest.mark.parametrize("sums", [ClassSums.of(ROWS, TARGETS), ThinSums.of(ROWS, TARGETS, rank=3)])
+def test_noise_has_four_times_the_size_of_rounding(sums: ClassSums | ThinSums) -> None:
+    sums, size = replace(sums, rounding=1e12), 4 * 2.0**-53 * 1e12
+    squares = ROWS.square().sum(dim=0)
+    root = (squares / squares.sum() + 1 / 6).sqrt().unsqueeze(1)
+    told = {"moment": size * root * float(30 / squares.sum()) ** 0.5}
+    if isinstance(sums, ThinSums):
+        told |= {"seen": size * root, "diagonal": size * root[:, 0] ** 2}
+        told["lengths"] = torch.tensor(size, dtype=torch.float64)
+    else:
+        told |= {"gram": size * root @ root.T, "squares": size * root.square()}
+    draw = torch.Generator().manual_seed(0)
+    made = [sums.shaken(draw) for _ in range(400)]
+    for name, wanted in told.items():
+        moved = torch.stack([getattr(each, name) - getattr(sums, name) for each in made])
+        found = moved.square().mean(dim=0).sqrt()
+        torch.testing.assert_close(found, wanted.expand_as(found), rtol=0.2, atol=0)

@@ -10,48 +10,35 @@ from undrift.evaluation.loop import Evaluation, Grades
 from undrift.evaluation.matrix import AccuracyMatrix
 
 
-def test_results_go_to_stdout_and_progress_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+def test_results_go_to_stdout_and_progress_to_stderr(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    assert output().width == 120  # a pipe is wide
     output().print("result")
     progress_console().print("progress")
     assert capsys.readouterr() == ("result\n", "progress\n")
 
 
-def test_a_pipe_is_wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "40")
-    assert output().width == 120
-
-
-def so_far(seconds: float) -> Evaluation:
-    grades = Grades(AccuracyMatrix([[90.0]]), AccuracyMatrix([[80.0]]))
-    return Evaluation({"test": grades}, seconds={"train": seconds})
-
-
-def test_elsewhere_than_on_a_terminal_there_is_one_line_per_task() -> None:
+def shown(terminal: bool) -> str:
+    """What a run of two tasks shows."""
     text = StringIO()
-    with run_progress(Console(file=text), tasks=2) as shown:
-        shown.report("train", 0, 10)
-        shown.report("train", 10, 10)
-        shown.after_task(0, so_far(1.5))
-        shown.report("train", 0, 10)
-        shown.after_task(1, so_far(4.0))
-    assert text.getvalue().splitlines() == [
+    console = Console(file=text, force_terminal=terminal, width=100, highlight=False)
+    grades = Grades(AccuracyMatrix([[90.0]]), AccuracyMatrix([[80.0]]))
+    with run_progress(console, tasks=2) as shown:
+        for t, (phase, seconds) in enumerate([("train", 1.5), ("merge", 4.0)]):
+            shown.report(phase, 3, 10)
+            shown.bar.refresh()
+            shown.after_task(t, Evaluation({"test": grades}, seconds={"train": seconds}))
+    return text.getvalue()
+
+
+def test_a_line_per_task_and_on_a_terminal_a_bar_of_task_and_phase() -> None:
+    lines = [
         "task 1/2 took 1.5 s: A_t 90.0 % by class, 80.0 % by node",
         "task 2/2 took 2.5 s: A_t 90.0 % by class, 80.0 % by node",
     ]
-
-
-def test_on_a_terminal_a_bar_shows_task_and_phase() -> None:
-    text = StringIO()
-    console = Console(file=text, force_terminal=True, width=100, highlight=False)
-    with run_progress(console, tasks=2) as shown:
-        shown.report("train", 3, 10)
-        assert shown._bar is not None
-        shown._bar.refresh()
-        shown.after_task(0, so_far(1.5))
-        shown.report("merge", 0, 1)
-        shown._bar.refresh()
-    screen = text.getvalue()
-    assert "task 1/2  train" in screen
-    assert "3/10" in screen
-    assert "task 2/2  merge" in screen
-    assert "task 1/2 took 1.5 s" in screen
+    assert shown(terminal=False).splitlines() == lines
+    screen = shown(terminal=True)
+    for part in ("task 1/2  train", "3/10", "task 2/2  merge", *lines):
+        assert part in screen

@@ -4,16 +4,16 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 
 import undrift
+from tests.cli.conftest import Refused
 from undrift.cli.app import start
-from undrift.learners.base import EXACT
+from undrift.learners.reading import EXACT
 
 Captured = pytest.CaptureFixture[str]
-COMMANDS = ("new", "observe", "predict", "forget", "revise", "merge")
-COMMANDS += ("show", "history", "verify", "audit", "export")
 KINDS = ["fine", "mule"]
 
 
@@ -43,16 +43,6 @@ def desk(tmp_path: Path, capsys: Captured) -> Path:
     return folder
 
 
-def test_show_and_history_are_tables(desk: Path, capsys: Captured) -> None:
-    assert run("show", desk) == 0
-    shown = capsys.readouterr().out
-    for text in ("propagation", "3: x, y, z", "fine", "mule", "not kept"):
-        assert text in shown
-    assert run("history", desk) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[1] for line in lines[2:]] == ["new", "observe"]
-
-
 def test_predictions_are_written(desk: Path, tmp_path: Path, capsys: Captured) -> None:
     out = tmp_path / "some" / "p.csv"
     words = ("predict", desk, *month(tmp_path, 2), "--out", out)
@@ -66,77 +56,68 @@ def test_predictions_are_written(desk: Path, tmp_path: Path, capsys: Captured) -
     lines = out.read_text().splitlines()
     assert lines[0] == "id,class,probability,runner_up"
     assert [line.split(",")[:2] for line in lines[1:]] == [["2-3", "mule"], ["2-0", "fine"]]
+    assert run("export", desk, tmp_path / "one.safetensors") == 0
+    assert len(undrift.load(tmp_path / "one.safetensors").classes_) == 2
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help_with_an_example(command: str, capsys: Captured) -> None:
-    assert run(command, "--help") == 0
-    shown = capsys.readouterr().out
-    assert f"Usage: undrift learner {command}" in shown
-    assert f"    undrift learner {command}" in shown
-
-
-def test_a_class_in_other_letters_is_shown_and_can_be_an_alias(
+def test_a_class_in_other_letters_can_be_an_alias(
     desk: Path, tmp_path: Path, capsys: Captured
 ) -> None:
     files = month(tmp_path, 2, ["fine", "MULE"])
-    assert run("observe", desk, *files) == 0
-    assert "note: class 'MULE' is new and differs from 'mule'" in capsys.readouterr().err
-    assert run("forget", desk, *files) == 0
-    assert run("observe", desk, *files, "--alias", "MULE=mule") == 0
-    assert "MULE" not in capsys.readouterr().err
+    for alias, noted in (([], True), (["--alias", "MULE=mule"], False)):
+        assert run("observe", desk, *files, *alias) == 0
+        told = capsys.readouterr().err
+        assert ("note: class 'MULE' is new and differs from 'mule'" in told) == noted
+        assert run("forget", desk, *files) == 0
 
 
-def test_verbs_end_to_end(desk: Path, tmp_path: Path, capsys: Captured) -> None:
-    site, both, one = tmp_path / "site", tmp_path / "both", tmp_path / "one.safetensors"
-    assert run("new", site, "--like", desk) == 0
-    assert run("observe", site, *month(tmp_path, 2)) == 0
-    assert run("revise", site, *month(tmp_path, 2), *month(tmp_path, 3)) == 0
-    assert "rows subtracted" in capsys.readouterr().out
-    assert run("merge", both, desk, site) == 0
-    assert run("forget", both, "--node", "3-1") == 6
-    assert "cannot tell whether 2 batches" in capsys.readouterr().out
-    assert run("forget", both, "--node", "3-1", "--batch", *month(tmp_path, 3)) == 0
-    assert run("forget", both, *month(tmp_path, 1)) == 0
-    assert run("export", both, one) == 0
-    assert len(undrift.load(one).classes_) == 2
-    (both / "history.jsonl").write_bytes((both / "history.jsonl").read_bytes()[:-3])
-    capsys.readouterr()
-    assert run("verify", both) == 0
-    shown = capsys.readouterr().out
-    assert "completed: history.jsonl: the line of step 3" in shown
-    assert "the state, its names and 4 steps agree" in shown
-    (told,) = re.findall(r"rounding .* by up to (\S+) of the largest", shown)
-    assert 0 < float(told) <= EXACT
-
-
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["show", "nowhere"], "there is no learner in nowhere"),
-        (["observe", "desk", "nodes.csv"], "a batch is a table of nodes and a table of edges"),
-        (["observe", "desk"], "give NODES EDGES, or 1 file that ends in .npz, .pt, .pth, not 0 fi"),
-        (["revise", "desk", "a.csv", "b.csv"], "give OLD_NODES OLD_EDGES NEW_NODES NEW_EDGES, or"),
-        (["forget", "desk"], "forget takes NODES EDGES of a batch, or --node ID"),
-        (["forget", "desk", "a.csv", "b.csv", "--node", "x"], "forget takes NODES EDGES of a"),
-        (["predict", "desk", "a.csv", "b.csv", "--out", "p.xls"], "written as .csv or .parquet"),
-        (["predict", "desk", "a.csv", "b.csv"], "(see undrift learner predict --help)"),
-        (["merge", "desk"], "merge takes the folder to merge into"),
-        (["merge", "both", "desk", "desk"], "desk shares 1 of its batches with both"),
-        (["new", "x", "--set", "hops=many"], "hops must be a whole number"),
-        (["new", "x", "--method", "propagatoin"], "did you mean 'propagation'?"),
-        (["observe", "desk", "a.csv", "b.csv", "--alias", "x"], "--alias takes"),
-    ],
-)
-def test_mistakes_are_one_sentence(
-    desk: Path, words: list[str], sentence: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+def test_verify_completes_what_a_killed_process_left_undone_and_says_how_exact_it_is(
+    desk: Path, capsys: Captured
 ) -> None:
-    monkeypatch.chdir(desk.parent)
-    assert run(*words) == 2
-    shown = capsys.readouterr()
-    assert sentence in shown.err
-    assert shown.err.count("\n") == 1
-    assert not Path("both").exists()  # nothing half made is left
+    thin = desk.parent / "thin"
+    assert run("new", thin, "--set", "hops=1", "--set", "gamma=1e-14") == 0
+    assert run("observe", thin, *month(desk.parent, 1)) == 0
+    for folder, rounded in ((desk, False), (thin, True)):
+        (folder / "history.jsonl").write_bytes((folder / "history.jsonl").read_bytes()[:-3])
+        capsys.readouterr()
+        assert run("verify", folder) == 0
+        shown = capsys.readouterr()
+        assert "completed: history.jsonl: the line of step 1" in shown.out
+        assert "the state, its names and 2 steps agree" in shown.out
+        (told,) = re.findall(r"rounding .* by up to (\S+) of the largest", shown.out)
+        assert (float(told) > EXACT) == rounded
+        assert ("more than 1e-09; raise gamma" in shown.err) == rounded
+
+
+MISTAKES = {
+    "show nowhere": "there is no learner in nowhere",
+    "observe desk n1.csv": "takes a table of nodes with one of edges",
+    "observe desk nodes.csv": "there is no file or folder nodes.csv",
+    "observe desk": "give NODES EDGES, or 1 file that ends in .npz, .pt, .pth, not 0 fi",
+    "revise desk a.csv b.csv": "give OLD_NODES OLD_EDGES NEW_NODES NEW_EDGES, or",
+    "forget desk": "forget takes NODES EDGES of a batch, or --node ID",
+    "forget desk a.csv b.csv --node x": "forget takes NODES EDGES of a",
+    "predict desk a.csv b.csv --out p.xls": "written as .csv or .parquet",
+    "predict desk a.csv b.csv": "(see undrift learner predict --help)",
+    "merge desk": "merge takes the folder to merge into",
+    "merge both desk desk": "desk shares 1 of its batches with both",
+    "new x --plan n1.csv": "is no plan",
+    "new x --set hops=many": "hops must be a whole number",
+    "new x --method propagatoin": "did you mean 'propagation'?",
+    "new x --small-classes sometimes": "sometimes",
+    "new x --scale robust --set epsilon=4 --set class_list=a": "--scale",
+    "observe desk a.csv b.csv --alias x": "--alias takes",
+    "observe desk n2.csv e2.csv": "n2.csv brings class 'rare' ... --small-classes con",
+}
+
+
+def test_mistakes_are_one_sentence(desk: Path, refused: Refused) -> None:
+    month(desk.parent, 2)
+    rare = desk.parent / "n2.csv"
+    rare.write_text(rare.read_text().replace("2-0,fine", "2-0,rare"))
+    for line, sentence in MISTAKES.items():
+        refused(f"learner {line}", sentence)
+        assert not any(map(Path.exists, map(Path, ("both", "x"))))  # nothing half made is left
 
 
 def test_an_interruption_says_whether_the_step_was_taken(
@@ -151,34 +132,26 @@ def test_an_interruption_says_whether_the_step_was_taken(
         assert run(*words) == 130
         assert capsys.readouterr().err.endswith("undrift: interrupted; nothing was written\n")
     with monkeypatch.context() as patch:
-        patch.setattr("undrift.folder.draft.Step", interrupted)
+        patch.setattr("undrift.folder.step.Step", interrupted)
         assert run(*words) == 130
     assert f"interrupted; {desk} has taken step 2 nevertheless" in capsys.readouterr().err
     assert run("verify", desk) == 0
 
 
-def test_verify_says_where_rounding_is_seen(tmp_path: Path, capsys: Captured) -> None:
-    thin = tmp_path / "thin"
-    assert run("new", thin, "--set", "hops=1", "--set", "gamma=1e-14") == 0
-    assert run("observe", thin, *month(tmp_path, 1)) == 0
-    capsys.readouterr()
-    assert run("verify", thin) == 0
-    shown = capsys.readouterr()
-    (told,) = re.findall(r"by up to (\S+) of the largest", shown.out)
-    assert float(told) > EXACT
-    assert "more than 1e-09; raise gamma" in shown.err
-
-
-def test_show_and_history_do_not_wait_for_torch(desk: Path) -> None:
+def test_show_and_history_are_tables_and_do_not_wait_for_torch(desk: Path) -> None:
     program = (
         "import sys\nfrom undrift.cli.app import start\n"
-        f"assert start(['learner', 'show', {str(desk)!r}]) == 0\n"
+        f"assert start(['learner', 'show', {str(desk)!r}]) == 0\nprint('--')\n"
         f"assert start(['learner', 'history', {str(desk)!r}]) == 0\n"
         "assert 'torch' not in sys.modules\n"
     )
     words = [sys.executable, "-c", program]
     done = subprocess.run(words, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+    shown, history = done.stdout.split("--\n")
+    for text in ("propagation", "3: x, y, z", "fine", "mule", "not kept"):
+        assert text in shown
+    assert [line.split()[1] for line in history.splitlines()[2:]] == ["new", "observe"]
 
 
 def test_an_audit_is_a_verdict_and_an_exit_code(
@@ -203,85 +176,36 @@ def test_an_audit_is_a_verdict_and_an_exit_code(
         assert run("observe", fine, *month(tmp_path, number)) == 0
     assert run("audit", fine) == 0
     assert "no threshold is broken (attacks: foretold)" in capsys.readouterr().out
-    assert run("audit", fine, "--data", *month(tmp_path, 1)) == 0
-    assert "no threshold is broken (attacks: not tried on mix)" in capsys.readouterr().out
-    card = (fine / "README.md").read_text()
-    assert "## Privacy\n\nAudit: **no threshold is broken" in card
 
 
-def test_a_method_that_does_not_say_what_it_keeps_is_not_judged(
-    tmp_path: Path, capsys: Captured
-) -> None:
-    folder, method = tmp_path / "means", "tests.harness.running_mean:RunningMean"
-    assert run("new", folder, "--method", method) == 0
-    assert run("observe", folder, *month(tmp_path, 1)) == 0
-    for data in ([], ["--data", *month(tmp_path, 1)]):
-        capsys.readouterr()
-        assert run("audit", folder, *data) == 3
-        last = capsys.readouterr().out.splitlines()[-1]
-        assert last.startswith(f"{folder}: not judged: total (2 x 3), count (2 x 1) may be sums")
-    assert "Audit: **not judged: total" in (folder / "README.md").read_text()
-
-
-def test_small_classes_are_refused_until_their_user_says_how(
-    desk: Path, tmp_path: Path, capsys: Captured
-) -> None:
-    nodes, edges = month(tmp_path, 2)
-    text = Path(nodes).read_text()
-    Path(nodes).write_text(text.replace("2-0,fine", "2-0,rare"))
-    assert run("observe", desk, nodes, edges) == 2
-    assert re.search("n2.csv brings class 'rare'.*--small-classes con", capsys.readouterr().err)
+def test_small_classes_and_a_scale_as_their_user_says(tmp_path: Path, capsys: Captured) -> None:
+    (tmp_path / "ranges.json").write_text('{"x": {"low": 0, "high": 10}}', encoding="utf-8")
+    desk, (nodes, edges) = tmp_path / "desk", month(tmp_path, 2)
+    Path(nodes).write_text(Path(nodes).read_text().replace("2-0,fine", "2-0,rare"))
+    assert run("new", desk, "--scale", tmp_path / "ranges.json") == 0
     assert run("observe", desk, nodes, edges, "--small-classes", "context") == 0
     assert "note: class 'rare' with 1 node: fewer than 5 training" in capsys.readouterr().err
-    assert run("new", tmp_path / "x", "--small-classes", "sometimes") == 2
+    assert run("show", desk) == 0
+    (shown,) = [t for t in capsys.readouterr().out.splitlines() if t.startswith("scaled")]
+    assert "as given: x" in shown
 
 
-def test_a_scale_is_given_on_the_command_line(tmp_path: Path, capsys: Captured) -> None:
-    (tmp_path / "ranges.json").write_text('{"x": {"low": 0, "high": 10}}', encoding="utf-8")
-    shown = {}
-    scales = {"robust": "robust", "none": "none", "file": tmp_path / "ranges.json"}
-    for name, scale in scales.items():
-        assert run("new", tmp_path / name, "--scale", scale) == 0
-        assert run("observe", tmp_path / name, *month(tmp_path, 1)) == 0
-        capsys.readouterr()
-        assert run("show", tmp_path / name) == 0
-        (shown[name],) = [t for t in capsys.readouterr().out.splitlines() if t.startswith("scaled")]
-    assert ["by the first batch" in shown["robust"], "no" in shown["none"]] == [True, True]
-    assert shown["file"].split()[1:] == ["as", "given:", "x"]
-    private = ["--set", "epsilon=4", "--set", "class_list=a"]
-    assert run("new", tmp_path / "robust-noise", "--scale", "robust", *private) == 2
-    assert run("new", tmp_path / "private", *private) == 0
+def test_a_list_of_one_name_is_a_setting(tmp_path: Path) -> None:
+    assert run("new", tmp_path / "private", "--set", "epsilon=4", "--set", "class_list=a") == 0
     kept = undrift.LearnerFolder(tmp_path / "private").learner().params()
     assert list(kept["class_list"]) == ["a"]
 
 
 def test_a_plan_of_another_folder_is_in_force_before_the_first_batch(
-    desk: Path, tmp_path: Path
+    desk: Path, tmp_path: Path, capsys: Captured
 ) -> None:
-    second = tmp_path / "second"
-    assert run("new", second, "--plan", desk / "plan.json", "--set", "gamma=0.1") == 0
-    assert (second / "plan.json").read_text() == (desk / "plan.json").read_text()
-    assert run("observe", second, *month(tmp_path, 2)) == 0
-    ours, theirs = (undrift.LearnerFolder(path).learner() for path in (second, desk))
-    assert ours.plan_ == theirs.plan_  # type: ignore[attr-defined]
-    assert ours.plan_.hops == 1  # type: ignore[attr-defined]
-
-
-def test_a_plan_that_is_none_is_one_sentence(tmp_path: Path, capsys: Captured) -> None:
-    (tmp_path / "plan.json").write_text("[]")
-    assert run("new", tmp_path / "desk", "--plan", tmp_path / "plan.json") == 2
-    assert "is no plan" in capsys.readouterr().err
-    assert not (tmp_path / "desk").exists()
-
-
-def test_a_first_batch_that_tells_too_little_is_noted_with_the_way_out(
-    tmp_path: Path, capsys: Captured
-) -> None:
-    folder = tmp_path / "small"
-    assert run("new", folder, "--set", "gamma=0.1") == 0
-    assert run("observe", folder, *month(tmp_path, 1, ["fine", "fine"])) == 0
-    said = " ".join(capsys.readouterr().err.split())
-    assert "one class" in said
-    assert "--plan" in said
-    assert run("observe", folder, *month(tmp_path, 2)) == 0
-    assert "--plan" not in capsys.readouterr().err
+    second, files = tmp_path / "second", month(tmp_path, 2, ["fine", "fine"])
+    for plan, noted in ((["--plan", desk / "plan.json"], False), ([], True)):
+        assert run("new", second, *plan) == 0
+        capsys.readouterr()
+        assert run("observe", second, *files) == 0
+        plans = [(folder / "plan.json").read_text() for folder in (second, desk)]
+        assert (plans[0] != plans[1]) == noted
+        # a first batch of one class tells too little for a plan of its own
+        assert ("--plan" in capsys.readouterr().err) == noted
+        rmtree(second)

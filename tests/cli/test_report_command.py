@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.cli.conftest import Refused
 from tests.experiments.made import made
 from undrift.cli.app import start
-from undrift.experiments.result import Result, save_result
-from undrift.reporting.figures import figure as module
+from undrift.experiments.result import save_result
+from undrift.reporting import report as module
 
 pytest.importorskip("jinja2", reason="needs jinja2: pip install 'undrift[report]'")
 
 Captured = pytest.CaptureFixture[str]
 
 
-def result(seed: int) -> Result:
-    return made([[90.0], [80.0, 85.0 + seed]], stream="cs-cl", method="adr", seed=seed)
+def saved(seed: int, folder: Path) -> None:
+    rows = [[90.0], [80.0, 85.0 + seed]]
+    save_result(made(rows, stream="cs-cl", method="adr", seed=seed), folder / "runs")
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +31,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_it_ends_by_naming_the_file(tmp_path: Path, capsys: Captured) -> None:
     for seed in (0, 1):
-        save_result(result(seed), tmp_path / "runs")
+        saved(seed, tmp_path)
     assert start(["report", "runs", "--out", "b/c"]) == 0
     shown = capsys.readouterr()
     assert shown.out.startswith("report: b/c/index.html (")
@@ -40,7 +41,7 @@ def test_it_ends_by_naming_the_file(tmp_path: Path, capsys: Captured) -> None:
 
 
 def test_damaged_files_are_named_and_skipped(tmp_path: Path, capsys: Captured) -> None:
-    save_result(result(0), tmp_path / "runs")
+    saved(0, tmp_path)
     bad = tmp_path / "runs/0123456789ab/result.json"
     bad.parent.mkdir()
     bad.write_text('{"spec": ')
@@ -51,42 +52,8 @@ def test_damaged_files_are_named_and_skipped(tmp_path: Path, capsys: Captured) -
     assert "0123456789ab/result.json" in (tmp_path / "report/index.html").read_text()
 
 
-@pytest.mark.parametrize("make", [True, False])
-def test_no_results_is_one_sentence_with_a_way_out(
-    make: bool, tmp_path: Path, capsys: Captured
-) -> None:
-    if make:
-        (tmp_path / "runs").mkdir()
-    assert start(["report"]) == 2
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert "undrift bench smoke" in shown.err.splitlines()[-1]
+def test_no_results_is_one_sentence_with_a_way_out(tmp_path: Path, refused: Refused) -> None:
+    refused("report", "undrift bench smoke")
+    (tmp_path / "runs").mkdir()
+    refused("report", "undrift bench smoke")
     assert not (tmp_path / "report").exists()
-
-
-def test_an_interrupted_report_leaves_the_older_one_as_it_was(
-    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from undrift.reporting import report
-
-    save_result(result(0), tmp_path / "runs")
-    assert start(["report"]) == 0
-
-    def files() -> dict[Path, bytes]:
-        return {p: p.read_bytes() for p in (tmp_path / "report").rglob("*") if p.is_file()}
-
-    before = files()
-    (tmp_path / "report" / ".report.0123abcd.part" / "tables").mkdir(parents=True)
-    save_result(result(1), tmp_path / "runs")
-
-    def interrupted(*_: Any) -> Any:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(report, "_draw", interrupted)
-        assert start(["report"]) == 130
-    assert "interrupted; nothing was written" in capsys.readouterr().err
-    assert files() == before
-    assert sorted(p.name for p in (tmp_path / "report").iterdir()) == ["index.html", "tables"]
-    assert start(["report"]) == 0
-    assert files() != before

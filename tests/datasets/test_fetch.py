@@ -123,12 +123,6 @@ def test_a_part_of_unknown_origin_is_not_gone_on_with(site, get, part, note):
     assert site.asked("Range") == [None]
 
 
-def test_a_server_that_promises_too_much_is_given_up_on(site, get):
-    url = site.put("/x.npz", CONTENT, length=len(CONTENT) + 10)
-    with pytest.raises(InputError, match="cannot download"):
-        get(url)
-
-
 @pytest.mark.parametrize("length", [None, 1000])
 def test_another_size_than_published_is_refused_at_once(site, get, part, length):
     url = site.put("/x.npz", CONTENT, length=length)
@@ -195,21 +189,6 @@ def test_only_http(site, get, part, url):
     assert not part.exists()
 
 
-def test_a_redirect_is_followed_with_its_range(site, get):
-    final = site.put("/real.npz", CONTENT, break_after=[1000])
-    assert get(site.put("/x.npz", b"", redirect=final)) == CONTENT
-    assert site.asked("Range") == [None, None, "bytes=1000-", "bytes=1000-"]
-
-
-def test_five_redirects_are_followed_and_no_more(site, get):
-    url = site.put("/real.npz", CONTENT)
-    for i in range(5):
-        url = site.put(f"/{i}.npz", b"", redirect=url)
-    assert get(url) == CONTENT
-    with pytest.raises(InputError, match="answers 302"):
-        get(site.put("/6.npz", b"", redirect=url))
-
-
 def test_no_redirect_leads_from_https_to_http():
     handler = module._Redirects()
     request = module.Request("https://example.org/x")
@@ -251,7 +230,7 @@ def offer(site, monkeypatch):
     """Puts a dataset of one file into the catalogue, and the file on the server."""
 
     def offer(content, name="tiny.npz", reader="undrift.datasets.readers:read_npz", **options):
-        kinds = ("size", "sha256", "git", "md5", "members")
+        kinds = ("size", "sha256", "git", "members")
         known = {kind: options.pop(kind) for kind in kinds if kind in options}
         file = RemoteFile(name, site.put(f"/{name}", content, **options), **known)
         dataset = Dataset("tiny", "Tiny", (file,), 4, 4, 3, 2, "MIT", "here", reader)
@@ -328,7 +307,7 @@ def test_a_broken_download_is_gone_on_with_by_the_next_run(folder, offer, offici
     assert site.asked("Range")[-1] == f"bytes={300 * ATTEMPTS}-"
 
 
-@pytest.mark.parametrize("kind", ["sha256", "git", "md5"])
+@pytest.mark.parametrize("kind", ["sha256", "git"])
 def test_a_published_checksum_is_compared_and_overrules_the_record(folder, offer, official, kind):
     content = official.gnn_benchmark()
     known = {"git": git_id(content)}
@@ -358,14 +337,6 @@ def test_damaged_bytes_are_found_without_a_published_checksum(folder, offer, off
         content[content.index(member) + 60] ^= 0xFF
     offer(bytes(content), length=None if member else len(content) // 2)
     with pytest.raises(InputError, match=r"sent a damaged file or another one than tiny\.npz"):
-        fetch("tiny")
-    assert names(folder) == []
-
-
-@pytest.mark.parametrize("content", [b"", b"<html>Please log in</html>"])
-def test_another_file_under_its_name_is_refused(folder, offer, content):
-    offer(content)
-    with pytest.raises(InputError, match="sent a damaged file or another one than"):
         fetch("tiny")
     assert names(folder) == []
 
@@ -402,17 +373,6 @@ def test_a_zip_with_members_is_unpacked_and_not_kept(folder, offer, official, si
     fetch("tiny")
     assert paths[1].read_bytes() == pair["reddit_graph.npz"]
     assert len(site.requests) == 3
-
-
-def test_a_crash_before_the_name_leaves_nothing_to_trust(tiny, folder, monkeypatch):
-    def crash(*_):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "replace", crash)
-        with pytest.raises(KeyboardInterrupt):
-            fetch("tiny")
-    assert "tiny.npz" not in names(folder)
 
 
 def test_two_at_once_do_not_mix(tiny, folder):
@@ -453,10 +413,10 @@ def test_a_check_says_what_was_compared_and_writes_nothing(tiny, folder, path, o
 def test_other_bytes_than_published_are_an_error_unless_accepted(tiny, path, offer, is_recorded):
     """The right statistics do not make them the right bytes: labels may be shuffled."""
     path.write_bytes(tiny)
-    offer(tiny, md5="0" * 32)
+    offer(tiny, sha256="0" * 64)
     if is_recorded:  # by an undrift that recorded whatever it checked
         record(path, hashlib.sha256(tiny).hexdigest())
-    with pytest.raises(InputError, match=r"other bytes than the published file \(MD5"):
+    with pytest.raises(InputError, match=r"other bytes than the published file \(SHA-256"):
         check_dataset("tiny")
     (file,) = check_dataset("tiny", accept=True)
     assert file.verdict == "accepted; other bytes than published"
@@ -467,3 +427,14 @@ def test_a_wrong_file_under_the_right_name_is_an_error_and_not_recorded(tiny, pa
     with pytest.raises(InputError, match=r"tiny\.npz has no array 'adj_shape'"):
         check_dataset("tiny")
     assert recorded(path) is None
+
+
+def test_a_crash_before_the_name_leaves_nothing_to_trust(tiny, folder, monkeypatch):
+    def crash(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", crash)
+        with pytest.raises(KeyboardInterrupt):
+            fetch("tiny")
+    assert "tiny.npz" not in names(folder)

@@ -2,30 +2,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from undrift import machine
-from undrift.datasets.readers import read_npz, read_reddit, read_topology
+from undrift.datasets.readers import read_npz, read_reddit
 from undrift.errors import InputError
 
-LINKS = np.array([[0, 1, 0, 0], [1, 0, 5, 0], [0, 0, 0, 0], [0, 0, 0, 1]], dtype=np.float32)
-WORDS = np.array([[1, 0, 2], [0, 0, 0], [0, 3, 0], [1, 1, 1]], dtype=np.float32)
+WORDS = [[0, 1, 2], [3, 4, 0], [1, 2, 3], [4, 0, 1]]
+LABELS = [0, 1, 1, 0]
 SYMMETRIC = [[0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]]
-LABELS = np.array([0, 1, 1, 0])
-
-
-def arrays(**changes):
-    """A file of four nodes: 0 -> 1, 1 -> 0, 1 -> 2 (one way, weight 5), a self-loop at 3."""
-    parts = {"labels": LABELS}
-    for prefix, dense in (("adj", LINKS), ("attr", WORDS)):
-        matrix = sp.csr_matrix(dense)
-        parts |= {f"{prefix}_{name}": getattr(matrix, name) for name in ("data", "indices")}
-        parts |= {f"{prefix}_indptr": matrix.indptr, f"{prefix}_shape": np.array(matrix.shape)}
-    parts |= changes
-    return {name: array for name, array in parts.items() if array is not None}
 
 
 @pytest.fixture
@@ -33,29 +20,25 @@ def path(tmp_path):
     return tmp_path / "graph.npz"
 
 
-def refused(path, told, **changes):
-    np.savez(path, **arrays(**changes))
-    with pytest.raises(InputError, match=told):
-        read_npz(path)
+@pytest.fixture
+def read(path, official):
+    """The graph in a file of four nodes, with changes of its arrays."""
+
+    def read(**changes):
+        path.write_bytes(official.gnn_benchmark(**changes))
+        return read_npz(str(path))
+
+    return read
 
 
-def test_the_graph_is_binary_symmetric_and_without_self_loops(path):
-    beside = np.array(["a", "b"], dtype=object)  # never touched
-    np.savez_compressed(path, **arrays(labels=LABELS.astype(np.int8), class_names=beside))
-    graph = read_npz(str(path))
+def test_the_graph_is_binary_symmetric_and_without_self_loops(read):
+    graph = read(labels=np.array(LABELS, dtype=np.int8))
     assert graph.adjacency.to_dense().tolist() == SYMMETRIC
     assert graph.adjacency.symmetric
-    assert graph.features.to_dense().tolist() == WORDS.tolist()
-    assert graph.labels.tolist() == [0, 1, 1, 0]
+    assert graph.features.to_dense().tolist() == WORDS
+    assert graph.labels.tolist() == LABELS
     assert graph.labels.dtype == torch.int64
-    adjacency, labels = read_topology(path)
-    assert (adjacency != graph.adjacency.to_scipy()).nnz == 0
-    assert labels.tolist() == graph.labels.tolist()
-
-
-def test_a_stored_zero_is_not_an_edge(path):
-    np.savez(path, **arrays(adj_data=np.array([1, 1, 0, 1], dtype=np.float32)))
-    assert read_npz(path).num_edges == 2
+    assert read(adj_data=np.array([1, 1, 0, 1], dtype=np.float32)).num_edges == 2  # 0 is no edge
 
 
 def test_a_list_of_edges_gives_the_same_graph(path):
@@ -63,82 +46,47 @@ def test_a_list_of_edges_gives_the_same_graph(path):
     np.savez(path, **parts, edges=np.array([[0, 1], [1, 0], [1, 2], [3, 3]]))
     graph = read_npz(path)
     assert graph.adjacency.to_dense().tolist() == SYMMETRIC
-    assert graph.features.to_dense().tolist() == WORDS.tolist()
-    assert graph.labels.tolist() == [0, 1, 1, 0]
+    assert graph.features.to_dense().tolist() == WORDS
+    assert graph.labels.tolist() == LABELS
     for edges, told in (([[0, 4]], "names node 4"), ([[-1, 0]], "node -1"), ([[0, 1, 2]], "pairs")):
         np.savez(path, **parts, edges=np.array(edges))
         with pytest.raises(InputError, match=rf"edges? of .*graph\.npz .*{told}"):
             read_npz(path)
 
 
-def test_a_topology_needs_no_features(path):
-    without = {name: None for name in arrays() if name.startswith("attr")}
-    np.savez(path, **arrays(**without))
-    adjacency, labels = read_topology(path)
-    assert adjacency.toarray().tolist() == SYMMETRIC
-    assert (labels.tolist(), labels.dtype) == ([0, 1, 1, 0], np.int64)
-    np.savez(path, **arrays(labels=np.array([0, 1])))
-    with pytest.raises(InputError, match="4 nodes in adj_shape and 2 in labels; they must agree"):
-        read_topology(path)
-
-
 @pytest.mark.parametrize(
     ("name", "value", "told"),
     [
-        ("labels", LABELS.astype(object), r"array 'labels' of .*graph\.npz is damaged or not made"),
-        ("labels", np.array([0.5, 1, 1, 0]), "array 'labels' of .*must be a list of"),
-        ("labels", np.zeros((4, 1), dtype=np.int64), "array 'labels' of .*must be a list of"),
+        (
+            "labels",
+            np.array(["a"], object),
+            r"array 'labels' of .*graph\.npz is damaged or not made",
+        ),
         ("labels", np.array([0, 1, 1]), r"in .*graph\.npz, labels must be 4 whole numbers"),
         ("adj_shape", np.array([4, 5]), "is 4 x 5, not square"),
-        ("adj_indices", np.array([0.0, 1.0, 2.0, 3.0]), "'adj_indices' of .*must be a list of"),
-        ("attr_data", np.array(["a"] * 6), "array 'attr_data' of .*must be a list of"),
-        ("attr_data", np.full(6, np.nan), r"in .*graph\.npz, features contain NaN"),
+        ("attr_data", np.full(9, np.nan), r"in .*graph\.npz, features contain NaN"),
+        *(
+            (name, value, f"_shape of .*graph.npz are not a CSR matrix .*{why}")
+            for name, value, why in (
+                ("adj_indices", np.array([1, 0, 2, 9]), ""),
+                ("adj_indptr", np.zeros(1_000_000, dtype=np.int64), "their lengths do not"),
+                ("adj_shape", np.array([4, 4, 4]), "the shape is"),
+                ("adj_data", np.array([1, np.nan, 1, 1]), "a weight that is NaN or infinite"),
+                ("attr_data", np.ones(5), "their lengths do not"),
+                ("attr_indptr", np.array([0, 3, 2, 3, 9]), "the row pointers do not rise"),
+            )
+        ),
     ],
 )
-def test_what_is_wrong_is_named_with_the_file(path, name, value, told):
-    refused(path, told, **{name: value})
+def test_what_is_wrong_is_named_with_the_file(read, name, value, told):
+    with pytest.raises(InputError, match=told):
+        read(**{name: value})
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "why"),
-    [
-        ("adj_indices", np.array([1, 0, 2, 9]), ""),
-        ("adj_indices", np.array([1, 0, 2, -1]), ""),
-        ("adj_indptr", np.array([0, 1, 3]), ""),
-        ("adj_indptr", np.zeros(1_000_000, dtype=np.int64), "their lengths do not"),
-        ("adj_shape", np.array([4, 4, 4]), "the shape is"),
-        ("adj_data", np.array([1, np.nan, 1, 1]), "a weight that is NaN or infinite"),
-        ("adj_data", np.array([1, np.inf, 1, 1]), "a weight that is NaN or infinite"),
-        ("attr_data", np.ones(5), "their lengths do not"),
-        ("attr_indptr", np.array([0, 3, 2, 3, 6]), "the row pointers do not rise"),
-    ],
-)
-def test_arrays_that_are_no_csr_matrix_are_named(path, name, value, why):
-    prefix = name.partition("_")[0]
-    told = f"{prefix}_shape of .*graph.npz are not a CSR matrix .*{why}"
-    refused(path, told, **{name: value})
-
-
-def test_what_is_no_npz_file_is_damaged_and_never_suggests_pickle(path):
-    np.savez(path, **arrays())
-    whole = path.read_bytes()
-    at = whole.index(b"adj_indices.npy") + 160
-    flipped = whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :]
-    np.save(path.with_suffix(".npy"), np.zeros(3))
-    single = path.with_suffix(".npy").read_bytes()
-    for content in (b"", b"hello, this is no graph", whole[:500], flipped, single):
-        path.write_bytes(content)
-        with pytest.raises(InputError, match=r"graph\.npz is damaged or not") as caught:
-            read_npz(path)
-        assert "pickle" not in str(caught.value)
-    path.unlink()
-    with pytest.raises(InputError, match="there is no file"):
-        read_npz(path)
-
-
-def test_an_array_that_memory_cannot_hold_is_refused(path, monkeypatch):
+def test_an_array_that_memory_cannot_hold_is_refused(read, monkeypatch):
     monkeypatch.setattr(machine, "available_bytes", lambda: 8)
-    refused(path, r"needs 16 B of memory, but 8 B are free; check where")
+    with pytest.raises(InputError, match=r"needs 16 B of memory, but 8 B are free; check where"):
+        read()
 
 
 # Reddit ----------------------------------------------------------------------------------
@@ -163,13 +111,6 @@ def write(pair, official):
 
 def test_the_graph_is_read_from_both_files(write):
     graph = read_reddit(*write())
-    assert graph.adjacency.to_dense().tolist() == [
-        [0, 1, 0, 0, 0],
-        [1, 0, 1, 1, 0],
-        [0, 1, 0, 0, 0],
-        [0, 1, 0, 0, 0],
-        [0, 0, 0, 0, 0],
-    ]
     assert graph.adjacency.symmetric
     assert graph.adjacency.indices.dtype == torch.int32
     assert isinstance(graph.features, torch.Tensor)
@@ -213,13 +154,10 @@ def test_it_equals_the_plain_way(tmp_path_factory, official, pairs, symmetric):
     [
         ({"row": None}, "has no array 'row'; reddit_graph.npz holds row, col, data"),
         ({"shape": np.array([5, 6])}, r"shape of .* is \[5, 6\]; a square matrix"),
-        ({"shape": np.array([5])}, "a square matrix is needed"),
         ({"row": np.array([0, 1, 2, 3, 4, 5])}, "an edge of .* names node 5, but there are 5"),
         ({"col": np.array([0, 1, 2, 3, 4, -1])}, "an edge of .* names node -1"),
         ({"row": np.array([0, 1])}, "row, col and data of .* have the shapes"),
-        ({"data": np.ones(5)}, "have the shapes"),
         ({"data": np.full(6, np.nan)}, "array 'data' of .* holds NaN or infinity"),
-        ({"row": np.ones(6)}, "'row' of .* must be a list of whole numbers"),
         ({"row": np.array([0, 1, 2, 3, 4, 2**40])}, "'row' of .* holds numbers that are too large"),
     ],
 )
@@ -235,23 +173,10 @@ def test_a_wrong_graph_file_is_named(write, graph, sentence):
         ({"feature": None}, "has no array 'feature'; reddit_data.npz holds feature, label"),
         ({"label": np.zeros(4, dtype=np.int64)}, "labels must be 5 whole numbers"),
         ({"feature": np.ones((6, 2))}, "matrix is 5 x 5 but there are 6 nodes in features"),
-        ({"feature": np.ones(5)}, "must be a matrix of numbers"),
-        ({"label": np.ones(5)}, "must be a list of whole numbers"),
-        ({"feature": np.full((5, 2), np.nan)}, "features contain NaN"),
         ({"feature": np.full((5, 2), 1e300)}, "features contain NaN or infinity"),
-        ({"label": np.full(5, -2)}, "label -2 is negative"),
     ],
 )
 def test_a_wrong_data_file_is_named(write, data, sentence):
     with pytest.raises(InputError, match=sentence) as caught:
         read_reddit(*write(data=data))
     assert "reddit_data.npz" in str(caught.value)
-
-
-@pytest.mark.parametrize("which", [0, 1])
-@pytest.mark.parametrize("length", [0, 100, -30])
-def test_a_truncated_file_is_damaged(write, which, length):
-    pair = write()
-    pair[which].write_bytes(pair[which].read_bytes()[:length])
-    with pytest.raises(InputError, match=rf"{pair[which].name} is damaged or not an \.npz"):
-        read_reddit(*pair)

@@ -5,8 +5,16 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
 
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def blocks(page: str) -> list[tuple[str, str]]:
+    """Language and content of every block of code of a page in docs/."""
+    return FENCE.findall((DOCS / page).read_text(encoding="utf-8"))
 
 
 def commands_in(block: str) -> Iterator[list[str]]:

@@ -7,14 +7,12 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.docs.pages import DOCS, ROOT
+
 MADE = ("results.md", "returning.md")  # tables that a program writes
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"] + [
-    page
-    for folder in ("", "methods", "privacy", "notebooks", "examples")
-    for page in sorted((ROOT / "docs" / folder).glob("*.md"))
-    if page.name not in MADE
-]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+for folder in ("", "methods", "privacy", "notebooks", "examples"):
+    PAGES += [page for page in sorted((DOCS / folder).glob("*.md")) if page.name not in MADE]
 
 
 def sentence_lengths(text: str) -> list[int]:

@@ -15,8 +15,10 @@ import pytest
 import scipy.sparse as sp
 
 import undrift
+from tests.scale.conftest import write_tables
 from undrift.cli.app import start
 from undrift.datasets import catalogue
+from undrift.graphs import Graph
 
 ROOT = Path(__file__).parents[2]
 SOURCE = str(Path(undrift.__file__).parent) + "/"
@@ -56,23 +58,20 @@ def compare(rows: list[Function], ran: list[Function]) -> None:
     assert rows == sorted(rows, key=ran.index), "in another order than they give something back"
 
 
-def features() -> tuple[Any, Any, Any]:
+def graph() -> Graph:
     """60 words of 15 classes in 300 nodes, and a ring through the nodes of each class."""
     nodes = np.arange(300)
     words = sp.csr_matrix(np.eye(15, 60)[nodes % 15] + np.eye(60)[nodes % 60])
-    edges = sp.csr_matrix((np.ones(300), (nodes, (nodes + 15) % 300)), shape=(300, 300))
-    return words, edges, nodes % 15
+    ends = np.stack([nodes, (nodes + 15) % 300])
+    return Graph.from_arrays(words, ends, nodes % 15, undirected=True)
 
 
-def test_the_walk_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    words, edges, labels = features()
+def test_the_walk_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, official: Any) -> None:
+    made = graph()
+    words = made.features.to_scipy()
     words.resize(300, 6805)  # as wide as the real file, so that columns are sketched
-    parts = {
-        f"{name}_{part}": getattr(matrix, part)
-        for name, matrix in (("adj", edges), ("attr", words))
-        for part in ("data", "indices", "indptr", "shape")
-    }
-    np.savez(tmp_path / "ms_academic_cs.npz", labels=labels, **parts)
+    parts = official.matrix("adj", made.adjacency.to_scipy()) | official.matrix("attr", words)
+    np.savez(tmp_path / "ms_academic_cs.npz", labels=made.labelled().numpy(), **parts)
     tiny = replace(catalogue.OWN["cs-cl"], nodes=300, edges=600)
     monkeypatch.setitem(catalogue.OWN, "cs-cl", tiny)
     monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path))
@@ -83,14 +82,7 @@ def test_the_walk_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_walk_of_a_batch(tmp_path: Path) -> None:
-    words, edges, labels = features()
-    table = words.toarray()[:, :20]
-    lines = [f"{k},c{labels[k]}," + ",".join(map(str, table[k])) for k in range(300)]
-    head = "id,label," + ",".join(f"f{k}" for k in range(20))
-    (tmp_path / "nodes.csv").write_text("\n".join([head, *lines]))
-    ends = [f"{a},{b}" for a, b in zip(*edges.nonzero(), strict=True)]
-    (tmp_path / "edges.csv").write_text("\n".join(["source,target", *ends]))
-    folder, *files = (str(tmp_path / name) for name in ("desk", "nodes.csv", "edges.csv"))
+    folder, *files = map(str, (tmp_path / "desk", *write_tables(graph(), tmp_path)))
     assert start(["learner", "new", folder]) == 0
     ran = passed(lambda: start(["learner", "observe", folder, *files]))
     assert len(list((tmp_path / "desk").glob("*.safetensors"))) == 1

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from undrift.encoders.adam import Adam
+from undrift.encoders.training import Adam
 
 
 def gradients(step: int, shapes: list[tuple[int, ...]]) -> list[Tensor | None]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import Tensor
 
 from tests.harness.references import dense_attention
 from undrift.encoders import encoder as module
-from undrift.encoders.architecture import KINDS, Architecture
-from undrift.encoders.encoder import Encoder, Head, batch_of, relu_dropout, whole_graph
+from undrift.encoders.architecture import KINDS, Architecture, attended, attention
+from undrift.encoders.encoder import Encoder, MiniBatch, batch_of, relu_dropout, whole_graph
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.sparse import Csr
@@ -17,8 +18,8 @@ from undrift.testing.graphs import tiny_graph
 
 def make(kind: str, graph: Graph, hidden: tuple[int, ...] = (8, 5), hops: int = 2) -> Encoder:
     architecture = Architecture(kind=kind, hidden=hidden, hops=hops)  # type: ignore[arg-type]
-    single = Encoder.create(architecture, graph.num_features, torch.Generator().manual_seed(3))
-    return Encoder(architecture, tuple(w.double() for w in single.weights))
+    generator = torch.Generator().manual_seed(3)
+    return Encoder.create(architecture, graph.num_features, generator).double()
 
 
 def dense_layers(encoder: Encoder, graph: Graph) -> tuple[list[torch.Tensor], torch.Tensor]:
@@ -60,24 +61,29 @@ def test_the_first_layer_stays_sparse_where_the_features_are(kind: str) -> None:
     assert all(isinstance(r, torch.Tensor) for r in rows[1:])
 
 
+def run(
+    encoder: Encoder, batch: MiniBatch, nodes: Tensor | None = None, seed: int | None = None
+) -> tuple[Tensor, ...]:
+    """What comes out of a batch, with dropout if there is a seed, and the gradients of weights."""
+    weights = tuple(w.clone().requires_grad_() for w in encoder.weights)
+    noise = None if seed is None else torch.Generator().manual_seed(seed)
+    h = Encoder(encoder.architecture, weights).forward(batch, noise)
+    h = h if nodes is None else h[nodes]
+    return h.detach(), *torch.autograd.grad(h.square().sum(), weights)
+
+
+def close(one: tuple[Tensor, ...], other: tuple[Tensor, ...]) -> bool:
+    pairs = zip(one, other, strict=True)
+    return all(torch.allclose(a, b, rtol=1e-10, atol=1e-12) for a, b in pairs)
+
+
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_batch_equals_the_full_batch_forward_and_gradient(kind: str, sparse: bool) -> None:
     graph = tiny_graph(sparse=sparse)
-    encoder = make(kind, graph)
-    nodes = torch.tensor([3, 17, 8, 51])
-    gradients, outputs = [], []
-    for batch, pick in ((batch_of(encoder, graph, nodes), None), (whole_graph(encoder, graph), 1)):
-        weights = tuple(w.clone().requires_grad_() for w in encoder.weights)
-        h = Encoder(encoder.architecture, weights).forward(batch)
-        h = h if pick is None else h[nodes]
-        h.square().sum().backward()
-        outputs.append(h.detach())
-        gradients.append([w.grad for w in weights])
-    assert torch.allclose(outputs[0], outputs[1], rtol=1e-10, atol=1e-12)
-    for one, other in zip(*gradients, strict=True):
-        assert one is not None
-        assert torch.allclose(one, other, rtol=1e-10, atol=1e-12)
+    encoder, nodes = make(kind, graph), torch.tensor([3, 17, 8, 51])
+    whole = run(encoder, whole_graph(encoder, graph), nodes)
+    assert close(run(encoder, batch_of(encoder, graph, nodes)), whole)
 
 
 @pytest.mark.parametrize("part", [False, True])
@@ -90,18 +96,9 @@ def test_a_prepared_batch_gives_the_same_with_the_same_dropout(
     encoder = make(kind, graph)
     batch = batch_of(encoder, graph, torch.tensor([3, 17, 8, 51]))
     batch = batch.part(slice(1, 3)) if part else batch
-    outputs, gradients = [], []
-    for given in (batch, encoder.prepared(batch)):
-        weights = tuple(w.clone().requires_grad_() for w in encoder.weights)
-        h = Encoder(encoder.architecture, weights).forward(given, torch.Generator().manual_seed(5))
-        h.square().sum().backward()
-        outputs.append(h.detach())
-        gradients.append([w.grad for w in weights])
-    assert torch.allclose(outputs[0], outputs[1], rtol=1e-10, atol=1e-12)
-    assert bool(outputs[0].any())
-    for one, other in zip(*gradients, strict=True):
-        assert one is not None
-        assert torch.allclose(one, other, rtol=1e-10, atol=1e-12)
+    plain = run(encoder, batch, seed=5)
+    assert close(run(encoder, encoder.prepared(batch), seed=5), plain)
+    assert bool(plain[0].any())
 
 
 @pytest.mark.parametrize(
@@ -129,39 +126,6 @@ def test_the_order_of_the_products_does_not_matter(
     assert torch.allclose(encoder.forward(batch), mapped_first, rtol=1e-10, atol=1e-12)
 
 
-def test_the_cheaper_order_is_taken() -> None:
-    graph = tiny_graph(nodes=600)
-    encoder = make("gcn", graph, hidden=(8, 8, 3))
-    (few,) = batch_of(encoder, graph, torch.tensor([0])).hops[-1:]
-    every = whole_graph(encoder, graph).hops[:1]
-    alike, wider, narrower = (torch.zeros(8, columns) for columns in (8, 9, 1))
-    assert module._narrows((few,), alike)
-    assert not module._narrows(every, alike)  # as many nodes after the hop as before
-    assert module._narrows(every, wider)
-    assert not module._narrows(every, narrower)
-    assert not module._narrows((), wider)
-
-
-def test_a_batch_sees_only_its_receptive_field() -> None:
-    graph = tiny_graph(nodes=600)
-    encoder = make("gcn", graph)
-    batch = batch_of(encoder, graph, torch.tensor([0]))
-    reach = torch.matrix_power(graph.adjacency.to_dense() + torch.eye(600), 2)[0] > 0
-    assert batch.features.shape[0] == int(reach.sum()) < 600
-
-
-def test_equals_pyg_gcn() -> None:
-    nn = pytest.importorskip("torch_geometric.nn")
-    graph = tiny_graph()
-    encoder = make("gcn", graph, hidden=(6,))
-    conv = nn.GCNConv(graph.num_features, 6, bias=False).double()
-    conv.lin.weight.data = encoder.weights[0].T.contiguous()
-    data = graph.to_pyg()
-    theirs = torch.relu(conv(data.x.double(), data.edge_index))
-    # the operator is kept in float32
-    assert torch.allclose(encoder.embed(graph), theirs.detach(), rtol=1e-5, atol=1e-6)
-
-
 def test_created_from_a_seed_within_glorots_bound() -> None:
     architecture = Architecture(hidden=(16,))
     one, same, other = (
@@ -174,29 +138,13 @@ def test_created_from_a_seed_within_glorots_bound() -> None:
     assert float(one.std()) == pytest.approx((6 / 28) ** 0.5 / 3**0.5, rel=0.1)
 
 
-def test_without_generator_or_rate_it_is_relu() -> None:
-    z = torch.tensor([[-1.0, 2.0]])
-    assert torch.equal(relu_dropout(z, 0.5, None), torch.relu(z))
-    assert torch.equal(relu_dropout(z, 0.0, torch.Generator()), torch.relu(z))
-
-
-def test_growing_a_head_keeps_the_old_columns() -> None:
-    generator = torch.Generator().manual_seed(0)
-    head = Head.create(4, 2, generator)
-    grown = head.grow(3, generator)
-    h = torch.ones(6, 4)
-    assert grown(h).shape == (6, 5)
-    assert torch.allclose(grown(h)[:, :2], head(h))
-
-
 def test_an_encoder_that_memory_cannot_hold_is_refused_before_it_is_drawn() -> None:
-    generator = torch.Generator()
     wide = r"an encoder of 1,000,000,000,000 features by 128 columns needs 3,072.0 TB of memory"
     with pytest.raises(InputError, match=wide):
-        Encoder.create(Architecture(), 10**12, generator)
+        Encoder.create(Architecture(), 10**12, torch.Generator())
 
 
-@pytest.mark.parametrize("rate", [0.25, 0.5, 0.7])
+@pytest.mark.parametrize("rate", [0.0, 0.25, 0.5, 0.7])
 def test_dropout_equals_a_mask_of_the_drawn_bytes(rate: float) -> None:
     """The plain way: forward and gradient, to the last bit."""
     z = torch.randn(37, 13, generator=torch.Generator().manual_seed(1)).requires_grad_()
@@ -205,9 +153,52 @@ def test_dropout_equals_a_mask_of_the_drawn_bytes(rate: float) -> None:
     drawn.random_(-(2**63), None, generator=torch.Generator().manual_seed(2))
     kept = (drawn.view(torch.uint8)[: z.numel()] >= threshold).view(z.shape)
     plain = torch.relu(z) * kept * (256 / (256 - threshold))
+    assert torch.equal(relu_dropout(z, rate, None), torch.relu(z))
     out = relu_dropout(z, rate, torch.Generator().manual_seed(2))
     assert torch.equal(out, plain)
     upstream = torch.randn(37, 13, generator=torch.Generator().manual_seed(3))
     (fast,) = torch.autograd.grad(out, z, upstream)
     (slow,) = torch.autograd.grad(plain, z, upstream)
     assert torch.equal(fast, slow)
+
+
+def test_operators() -> None:
+    graph = tiny_graph()
+    dense = graph.adjacency.to_dense()
+    for summing in (Architecture(kind="gin"), Architecture(normalisation="sum")):
+        assert torch.equal(summing.operator(graph).to_dense(), dense + torch.eye(len(dense)))
+    sage = Architecture(kind="sage").operator(graph).to_dense()
+    assert torch.allclose(sage, dense / dense.sum(dim=1, keepdim=True))
+
+
+def drawn() -> tuple[Csr, Tensor, Tensor, Tensor]:
+    """A part of a graph's operator, and what its senders and receivers score."""
+    pattern = tiny_graph(nodes=30).operator("sum").to(dtype=torch.float64)[torch.arange(3, 20)]
+    noise = torch.Generator().manual_seed(0)
+    z = torch.randn(30, 4, generator=noise).double()
+    sent, received = torch.randn(30, generator=noise), torch.randn(17, generator=noise)
+    return pattern, z, 5 * sent.double(), 5 * received.double()
+
+
+def test_values_and_gradients_are_those_of_the_dense_twin() -> None:
+    pattern, *given = drawn()
+    found = []
+    for fast in (True, False):
+        z, sent, received = (part.clone().requires_grad_() for part in given)
+        weights = dense_attention(pattern.to_dense() != 0, sent, received)
+        y = attended(pattern, z, sent, received) if fast else weights @ z
+        gradients = torch.autograd.grad((y * y.detach().cos()).sum(), (z, sent, received))
+        found.append((y.detach(), *gradients))
+    for one, other in zip(*found, strict=True):
+        assert float(other.abs().max()) > 1e-3
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-11)
+    operator = attention(pattern, *given[1:])
+    slow = dense_attention(pattern.to_dense() != 0, *given[1:])
+    torch.testing.assert_close(operator.to_dense(), slow, rtol=1e-10, atol=1e-12)
+
+
+def test_large_scores_do_not_overflow() -> None:
+    pattern, z, sent, received = drawn()
+    rows = attended(pattern, z.float(), 1e3 * sent.float(), received.float())
+    assert bool(torch.isfinite(rows).all())
+    assert float(rows.abs().max()) <= float(z.abs().max()) * 1.001

@@ -48,19 +48,9 @@ def test_local_exams_are_the_task_graphs_without_an_edge_between_tasks() -> None
     assert inside < stream.graph.num_edges
 
 
-def test_every_split_asked_for_comes_from_the_same_exam() -> None:
-    stream = tiny_stream()
-    (exam,) = exams(stream, 2, splits=("test", "val"))
-    assert torch.equal(exam.masks["test"], stream.test)
-    assert torch.equal(exam.masks["val"], stream.val)
-
-
-def test_an_unknown_protocol_prints_the_list() -> None:
+def test_what_cannot_be_graded_is_named() -> None:
     with pytest.raises(InputError, match=r"unknown protocol 'both'.*global, local"):
         list(exams(tiny_stream(), 0, "both"))  # type: ignore[arg-type]
-
-
-def test_a_task_without_nodes_in_a_split_is_named() -> None:
     check_gradable(chain(), ["test"])
     with pytest.raises(InputError, match="task 1 of stream 'custom' has no val node"):
         check_gradable(chain(), ["val"])

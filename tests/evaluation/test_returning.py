@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar
 
 import pytest
 import torch
 
+from tests.experiments.made import gone_on
 from tests.harness.references import returning_metrics
-from tests.harness.running_mean import RunningMean, Sums
+from tests.harness.running_mean import RunningMean
 from undrift.errors import InputError
-from undrift.evaluation.loop import Evaluation, evaluate, evaluate_together
+from undrift.evaluation.loop import evaluate, evaluate_together
 from undrift.evaluation.metrics import metrics_of
 from undrift.evaluation.protocols import (
     MOST,
     check_gradable,
-    exams,
     graded_batches,
-    graded_nodes,
 )
-from undrift.experiments.checkpoint import load_checkpoint, save_checkpoint
-from undrift.learners.registry import METHODS, make_learner
 from undrift.streams.arrange import arrange
 from undrift.streams.stream import TaskStream
-from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_stream
-from undrift.typing import Progress
 
 EVERY = ("blurry", "blurry:batches=5,blurry=0.5", "domain", "online:batch=5", "online:batch=2")
 
@@ -75,49 +68,10 @@ def test_many_batches_are_graded_at_twenty_even_points() -> None:
     assert graded_batches(tiny_stream()) == (0, 1, 2)
 
 
-def test_a_class_is_graded_on_the_same_nodes_at_every_step() -> None:
-    stream = arrange(tiny_stream(), "online:batch=8")
-    for t in graded_batches(stream):
-        (exam,) = exams(stream, t)
-        for place, c in enumerate(stream.seen(t)):
-            mine = exam.masks["test"] & (exam.task == place)
-            assert set(exam.truth[mine].tolist()) == {c}
-            assert int(mine.sum()) == graded_nodes(stream, "test")[place]
-        assert exam.graph.labels is None
-
-
 def test_a_run_that_was_cut_off_goes_on(tmp_path: Path) -> None:
     stream = arrange(tiny_stream(1), "online:batch=2")
-
-    def cut(t: int, so_far: Evaluation) -> None:
-        if so_far.tasks == 7:
-            save_checkpoint(tmp_path, learner, so_far)
-            raise KeyboardInterrupt
-
-    learner, other = RunningMean(), RunningMean()
-    with pytest.raises(KeyboardInterrupt):
-        evaluate(learner, stream, after_task=cut)
-    so_far = load_checkpoint(tmp_path, other)
-    assert so_far is not None
-    assert evaluate(other, stream, so_far=so_far).grades == evaluate(RunningMean(), stream).grades
-
-
-@dataclass(kw_only=True)
-class Once(RunningMean):
-    """Cannot learn a class again."""
-
-    name: ClassVar[str] = "once"
-    returns: ClassVar[bool] = False
-
-    def _learn(self, task: Task, progress: Progress) -> Sums:
-        raise AssertionError("it must be refused before it works")
-
-
-def test_a_learner_that_cannot_learn_again_is_refused_before_it_works() -> None:
-    stream = arrange(tiny_stream(), "blurry")
-    for run in (evaluate, lambda learner, s: evaluate_together([learner], s)):
-        with pytest.raises(InputError, match="once cannot learn a class that comes back; "):
-            run(Once(), stream)
+    found = gone_on((RunningMean(), RunningMean()), stream, tmp_path, graded_batches(stream)[6])
+    assert found.grades == evaluate(RunningMean(), stream).grades
 
 
 def test_local_testing_is_refused() -> None:
@@ -133,23 +87,3 @@ def test_a_class_without_test_nodes_cannot_be_graded() -> None:
     )
     with pytest.raises(InputError, match=r"class 4 of stream .* has no test node"):
         check_gradable(stream, ("test",))
-
-
-QUICK: dict[str, Any] = {"epochs": 2, "hidden": (4, 4), "n_encoders": 2}
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_every_method_that_returns_runs_on_every_arrival(method: str) -> None:
-    plain = make_learner(method)
-    params = {name: value for name, value in QUICK.items() if name in plain.params()}
-    for arrive in ("blurry", "domain:context=seen", "online:batch=20"):
-        stream = arrange(tiny_stream(), arrive)
-        learner = make_learner(method, **params)
-        if not plain.can("returns"):
-            with pytest.raises(InputError, match="cannot learn a class that comes back"):
-                evaluate(learner, stream)
-            continue
-        found = evaluate(learner, stream)
-        assert set(learner.classes_) == set(stream.arrived)
-        assert found.tasks == len(stream)
-        assert 0.0 <= found.by_class.a_auc <= 100.0

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-import torch
 
 from undrift.evaluation.loop import evaluate, evaluate_together
 from undrift.learners.bare import Bare
 from undrift.learners.base import Learner
 from undrift.learners.registry import make_learner
-from undrift.sharing import sharing
 from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_stream
 from undrift.typing import Progress
@@ -26,18 +24,6 @@ def learners() -> list[Learner]:
     settings += [("acil", each | {"balanced": each["alpha"] > 1}) for each in both]
     settings += [("ds-al", {"cleansing": False}), ("ds-al", {}), ("bare", {}), ("ewc", {})]
     return [make_learner(name, seed=2, **each, **QUICK) for name, each in settings]
-
-
-def test_sums_are_made_once_for_all_gammas() -> None:
-    learners = [make_learner("acil", gamma=g, **QUICK) for g in (0.1, 1.0)]
-    with sharing():
-        for task in tiny_stream():
-            for learner in learners:
-                learner.observe(task)
-    one, other = (learner.settle().learned_ for learner in learners)
-    assert one.sums is other.sums
-    assert one.plan.encoder is other.plan.encoder
-    assert not torch.equal(one.answer.weights, other.answer.weights)
 
 
 @pytest.mark.parametrize("protocol", ["global", "local"])

@@ -15,14 +15,22 @@ import pytest
 
 from undrift.errors import InputError
 from undrift.experiments import checkpoint, run
-from undrift.experiments.bench import Progress, _Workers, bench, survey
-from undrift.experiments.manifest import load_manifest, manifest_path
+from undrift.experiments.bench import (
+    DONE,
+    FAILED,
+    WARNING,
+    Progress,
+    WorkerSettings,
+    _Workers,
+    bench,
+    perform,
+    survey,
+)
 from undrift.experiments.plan import BenchPlan, Job, PlanRow
 from undrift.experiments.result import load_result, result_path
 from undrift.experiments.run import execute, prepare
 from undrift.experiments.spec import RunSpec, pinned
-from undrift.experiments.worker import BUSY, DONE, FAILED, WARNING, WorkerSettings, perform
-from undrift.storage.lock import exclusive
+from undrift.experiments.store import load_manifest, manifest_path
 
 QUICK: dict[str, Any] = {"epochs": 3, "hidden": (4, 4)}
 USUAL = WorkerSettings()
@@ -75,46 +83,27 @@ def test_what_is_missing_is_made_and_nothing_twice(tmp_path: Path, stream: str) 
     assert before == {path: path.stat().st_mtime_ns for path in out.rglob("result.json")}
 
 
-def test_a_damaged_result_is_made_again(tmp_path: Path, stream: str) -> None:
-    out = tmp_path / "runs"
-    mine = plan(stream, rows=(BARE,), seeds=(0,))
-    bench([mine], out)
-    (path,) = out.glob("*/result.json")
-    whole = path.read_text()
-    path.write_text(whole[:100])
-    assert len(survey([mine], out).pending) == 1
-    bench([mine], out)
-    assert load_result(path).matrix == matrix_of(next(iter(mine.cells())).run, tmp_path)
-
-
 def test_a_failed_run_stands_alone(tmp_path: Path, stream: str) -> None:
     rows = (PlanRow("wide", "acil", {**QUICK, "alpha": 10**9}), BARE)  # no machine has the memory
     out = tmp_path / "runs"
     done = bench([plan(stream, rows=rows, seeds=(0,))], out)
-    assert [failure.job.base.method for failure in done.failed] == ["acil"]
+    assert [failure.job.name for failure in done.failed] == [f"acil on {stream}, seed 0"]
     assert "an expansion by alpha = 1,000,000,000" in done.failed[0].error
-    assert [job.base.method for job, _ in done.done] == ["bare"]
+    assert [job.name for job, _ in done.done] == [f"bare on {stream}, seed 0"]
     wide, bare = load_manifest(manifest_path("mine", out)).cells
     assert wide.failed == done.failed[0].error
     assert bare.failed is None
 
 
-def job(stream: str, **params: Any) -> Job:
-    return Job(run=pinned(RunSpec(stream=stream, method="bare", params={**QUICK, **params})))
+def job(stream: str, **params: Any) -> RunSpec:
+    return pinned(RunSpec(stream=stream, method="bare", params={**QUICK, **params}))
 
 
-def heard(job: Job, out: Path, settings: WorkerSettings = USUAL) -> list[Any]:
+def heard(job: RunSpec, out: Path, settings: WorkerSettings = USUAL) -> list[Any]:
     """What a worker says while it does a job."""
     said: list[Any] = []
     perform(job, out, lambda *message: said.append(message), settings)
     return said
-
-
-def test_a_job_that_another_process_has_is_left_to_it(tmp_path: Path, stream: str) -> None:
-    mine = job(stream)
-    (tmp_path / "locks").mkdir()
-    with exclusive(tmp_path / "locks" / f"{mine.id}.lock", "testing"):
-        assert heard(mine, tmp_path) == [(BUSY,)]
 
 
 def test_an_error_is_said_with_its_trace(
@@ -123,7 +112,7 @@ def test_an_error_is_said_with_its_trace(
     def broken(*_: Any, **__: Any) -> None:
         raise ZeroDivisionError("on\npurpose")
 
-    monkeypatch.setattr(run, "evaluate", broken)
+    monkeypatch.setattr(run, "function_of", lambda where: broken)
     what, error, trace = heard(job(stream), tmp_path)[-1]
     assert (what, error) == (FAILED, "ZeroDivisionError: on purpose")
     assert "in broken" in trace
@@ -143,7 +132,7 @@ def test_checkpoints_are_written_only_if_wanted_and_one_that_fails_is_a_warning(
     assert heard(job(stream), tmp_path / "a", WorkerSettings(checkpoints=False))[-1] == (DONE,)
     assert tried == []
     said = heard(job(stream), tmp_path / "b")
-    assert tried == [result_path(job(stream).base, tmp_path / "b").parent] * 2
+    assert tried == [result_path(job(stream), tmp_path / "b").parent] * 2
     (warning,) = [message for message in said if message[0] == WARNING]
     assert warning[1].startswith("cannot write it; ")
     assert said[-1] == (DONE,)
@@ -174,48 +163,39 @@ class _Pipe:
 
     closed = False
 
-    def send(self, _: str) -> None:
+    def send(self, _: Job) -> None:
         raise BrokenPipeError(32, "Broken pipe")
 
     def close(self) -> None:
         self.closed = True
 
 
-def test_an_idle_worker_that_was_killed_is_replaced(
-    tmp_path: Path, stream: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    taken: list[str] = []
-
-    class Alive(_Pipe):
-        def send(self, text: str) -> None:
-            taken.append(text)
-
-    workers = _Workers(2, tmp_path, WorkerSettings())
-    dead = _Pipe()
-    workers._idle.append((Process(), cast(Connection, dead)))
-    monkeypatch.setattr(workers, "_start", lambda: (Process(), Alive()))
-    progress = Progress(pending=[job(stream)])
-    workers.assign(progress)
-    assert dead.closed
-    assert taken == [job(stream).model_dump_json()]
-    assert (len(progress.running), progress.failed) == (1, [])
-
-
-@pytest.mark.parametrize("when", ["started", "given its job"])
-def test_a_worker_that_cannot_be_started_fails_its_job_alone(
+@pytest.mark.parametrize("when", ["idle", "started", "given its job"])
+def test_a_worker_that_is_dead_is_replaced_or_fails_its_job_alone(
     tmp_path: Path, stream: str, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
+    taken: list[Job] = []
+
+    class Alive(_Pipe):
+        def send(self, job: Job) -> None:
+            taken.append(job)
+
     def start(_: Any) -> None:
         raise BrokenPipeError(32, "Broken pipe")
 
-    workers = _Workers(1, tmp_path, WorkerSettings())
+    workers, dead = _Workers(2, tmp_path, WorkerSettings()), _Pipe()
     if when == "started":
         monkeypatch.setattr(workers._context.Process, "start", start)
     else:
-        monkeypatch.setattr(workers, "_start", lambda: (Process(), _Pipe()))
+        given = Alive() if when == "idle" else dead
+        monkeypatch.setattr(workers, "_start", lambda: (Process(), given))
         monkeypatch.setattr(workers, "_cause_of_death", lambda _: "its process was killed")
-    progress = Progress(pending=[job(stream), job(stream, epochs=4)])
+    if when == "idle":
+        workers._idle.append((Process(), cast(Connection, dead)))
+    jobs = [job(stream), job(stream, epochs=4)][: 1 if when == "idle" else 2]
+    progress = Progress(pending=list[Job](jobs))
     workers.assign(progress)
-    assert [failure.job.base.params["epochs"] for failure in progress.failed] == [3, 4]
+    assert (taken, dead.closed) == (jobs if when == "idle" else [], when != "started")
+    assert [failure.job for failure in progress.failed] == ([] if when == "idle" else jobs)
     assert all(failure.error.startswith("its process ") for failure in progress.failed)
-    assert (progress.pending, progress.running) == ([], {})
+    assert (progress.pending, len(progress.running)) == ([], len(taken))

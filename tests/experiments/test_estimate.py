@@ -9,9 +9,9 @@ import pytest
 from tests.experiments.made import made
 from undrift.experiments import estimate as module
 from undrift.experiments.estimate import Estimator
-from undrift.experiments.plan import BenchPlan, Job, PlanRow, jobs_of
+from undrift.experiments.plan import BenchPlan, PlanRow, jobs_of
 from undrift.experiments.result import Result
-from undrift.experiments.search_record import SearchSpec
+from undrift.experiments.search import SearchSpec
 from undrift.experiments.spec import RunSpec
 
 GRID: dict[str, tuple[Any, ...]] = {"gamma": (0.1, 1.0), "alpha": (1, 2, 4)}
@@ -28,8 +28,8 @@ def result(seconds: float, **spec: Any) -> Result:
     return made(fields={"cost": cost}, **spec)
 
 
-def job(stream: str, method: str) -> Job:
-    return Job(run=RunSpec(stream=stream, method=method))
+def job(stream: str, method: str) -> RunSpec:
+    return RunSpec(stream=stream, method=method)
 
 
 def test_runs_here_count_and_give_the_pace_for_the_others() -> None:
@@ -60,7 +60,7 @@ def test_a_search_costs_what_it_shares_and_a_wide_expansion_the_cube_of_its_colu
         ({"nodes": ("train", "all")}, 1.4),
         ({"gamma": (0.1, 1.0), "alpha": (16, 32, 64)}, 6 + 7 + 63),
     ):
-        search = Job(search=SearchSpec(base=base, grid=grid))
+        search = SearchSpec(base=base, grid=grid)
         assert Estimator().seconds(search) == pytest.approx(30.0 * runs)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,8 +9,11 @@ import pytest
 from undrift.errors import InputError
 from undrift.evaluation import loop
 from undrift.evaluation.loop import evaluate
-from undrift.experiments.search import search, settings_of
-from undrift.experiments.search_record import SearchSpec, load_search, save_search, search_path
+from undrift.experiments.search import (
+    SearchSpec,
+    search,
+    settings_of,
+)
 from undrift.experiments.spec import RunSpec
 from undrift.learners.registry import make_learner
 from undrift.testing.graphs import tiny_stream
@@ -71,13 +73,3 @@ def test_a_setting_that_fails_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(solve, "factorise", lambda gram, ridge: singular(gram, 0.01))
     with pytest.raises(InputError, match="every setting of the grid of 'adr' failed"):
         search(spec())
-
-
-def test_a_search_is_found_again(tmp_path: Path) -> None:
-    found = search(spec())
-    path = save_search(found, tmp_path)
-    assert path == search_path(found.spec, tmp_path)
-    assert load_search(path) == found
-    path.write_text("{")
-    with pytest.raises(InputError, match="not the outcome of a search"):
-        load_search(path)

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from tests.experiments.made import made
-from undrift.experiments.manifest import Manifest, PlannedRun
 from undrift.experiments.plans import Announced
 from undrift.experiments.result import Result
 from undrift.experiments.standing import finished_rows, standing
+from undrift.experiments.store import Manifest, PlannedRun
 from undrift.plugins import Registry
 
 
@@ -43,20 +43,17 @@ def test_runs_of_a_plan_come_by_stream_and_method_with_seeds_in_order() -> None:
     assert [r.spec.seed for r in groups["cs-cl"]["adr"]] == [0, 1]
 
 
-def test_rows_of_an_ablation_are_not_taken_for_the_method() -> None:
-    a, b = ran(merging="average"), ran(merging="ties")
-    ablation = plan("ablation", [cell(a, "average"), cell(b, "ties")])
-    assert standing(by_id(a, b), [ablation]) == {}
-    own = ran()
-    named = plan("ablation", [*ablation.cells, cell(own, "ADR")])
-    assert standing(by_id(a, b, own), [named])["cs-cl"]["adr"] == [own]
-
-
-def test_cells_without_a_finished_run_are_passed_over() -> None:
-    done, lost = ran(seed=0), ran(seed=1)
-    cells = [cell(done), cell(lost), cell(ran(seed=2), run=None, failed="no memory")]
-    groups = standing(by_id(done), [plan("p", cells)])
-    assert groups["cs-cl"]["adr"] == [done]
+def test_a_row_stands_for_a_method_by_its_name_or_alone() -> None:
+    own, other, more = ran(), ran(merging="ties"), ran(merging="average")
+    rows = [cell(own, "ADR"), cell(other, "ties"), cell(more, "average")]
+    for finished, planned, standing_run in (
+        ([own, other, more], rows, own),
+        ([other, more], rows[1:], None),  # an ablation
+        ([other], rows[:2], None),  # the row with the own name is not finished
+        ([other], rows[1:2], other),  # alone, whatever it is called
+    ):
+        found = standing(by_id(*finished), [plan("p", planned)])
+        assert found == ({"cs-cl": {"adr": [standing_run]}} if standing_run else {})
 
 
 def test_loose_runs_with_most_seeds_stand_for_a_method() -> None:
@@ -75,17 +72,6 @@ def test_the_global_protocol_goes_before_the_local() -> None:
     groups = standing(by_id(*local, ran()), [])
     assert [r.spec.protocol for r in groups["cs-cl"]["adr"]] == ["global"]
     assert len(standing(by_id(*local), [])["cs-cl"]["adr"]) == 2
-
-
-def test_the_only_row_of_a_method_stands_for_it_whatever_it_is_called() -> None:
-    run = ran()
-    assert standing(by_id(run), [plan("p", [cell(run, "mine")])])["cs-cl"]["adr"] == [run]
-
-
-def test_a_row_with_the_own_name_that_is_not_finished_leaves_no_other_in_its_place() -> None:
-    other, own = ran(gamma=0.5), ran()
-    rows = plan("p", [cell(other, "adr balanced"), cell(own)])
-    assert standing(by_id(other), [rows]) == {}
 
 
 def test_a_plan_goes_before_loose_runs_however_many() -> None:

@@ -14,12 +14,17 @@ from tests.experiments.made import ROWS, made
 from undrift import plugins
 from undrift.errors import InputError
 from undrift.evaluation.metrics import Metric
-from undrift.experiments.manifest import Manifest, PlannedRun, manifest_path, save_manifest
-from undrift.experiments.plan import Job, is_done
+from undrift.experiments.plan import is_done
 from undrift.experiments.result import result_path, save_result
-from undrift.experiments.search_record import Search, SearchSpec, Trial, save_search
+from undrift.experiments.search import Search, SearchSpec, Trial, save_search
 from undrift.experiments.spec import RunSpec
-from undrift.experiments.store import load_records
+from undrift.experiments.store import (
+    Manifest,
+    PlannedRun,
+    load_records,
+    manifest_path,
+    save_manifest,
+)
 
 
 def manifest() -> Manifest:
@@ -68,7 +73,7 @@ def test_damaged_files_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
     foreign.write_text('["bread"]')
     calls: list[tuple[str, int, int]] = []
     records = load_records(tmp_path, progress=lambda *call: calls.append(call))
-    assert calls == [("read", done, 5) for done in range(6)]
+    assert calls == [("reading results", done, 5) for done in range(6)]
     assert list(records.results) == [made().spec.id]
     assert (records.manifests, records.searches) == ([], [])
     assert len(records.damaged) == 4
@@ -122,7 +127,7 @@ def test_a_metric_of_another_package_damages_no_result(
     records = load_records(tmp_path)
     assert records.damaged == []
     assert [one.metrics.by_class.theirs for one in records.results.values()] == [12.5]
-    assert is_done(Job(run=made().spec), tmp_path)  # bench does not make it again
+    assert is_done(made().spec, tmp_path)  # bench does not make it again
 
 
 def test_what_is_no_folder_of_results_is_refused(tmp_path: Path) -> None:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -21,17 +18,8 @@ from tests.experiments.made import ROWS, made
 from undrift.errors import InputError
 from undrift.evaluation.loop import Evaluation, Grades
 from undrift.evaluation.matrix import AccuracyMatrix
-from undrift.experiments.result import Result
 from undrift.experiments.spec import RunSpec
-from undrift.experiments.tracking import (
-    Measures,
-    Tracker,
-    Trackers,
-    check_trackers,
-    final,
-    of_task,
-    trackers,
-)
+from undrift.experiments.tracking import Tracker, Trackers, check_trackers, final, of_task, trackers
 
 SPEC = RunSpec(method="adr", stream="cs-cl", params={"gamma": 0.1, "hidden": (8, 8)})
 
@@ -42,14 +30,13 @@ def so_far(tasks: int) -> Evaluation:
     return Evaluation({"test": Grades(matrix, matrix)}, drift=(0.0, 0.5)[:tasks])
 
 
-def follow(tracker: Tracker | Trackers, *, first: int = 0) -> None:
+def follow(tracker: Tracker, *, first: int = 0) -> None:
     """Let a tracker follow the run, which goes on with task `first`."""
-    told = tracker if isinstance(tracker, Trackers) else Trackers([("this", tracker)])
+    told = Trackers([("this", tracker)])
     with told.following(SPEC):
         for t in range(first, 2):
             told.after_task(t, so_far(t + 1))
-        spec = SPEC.model_dump()
-        told.finish(made(**spec))
+        told.finish(made(**SPEC.model_dump()))
     assert told.failures == []
 
 
@@ -57,26 +44,16 @@ class Notes:
     """A tracker that writes down what it is told, and breaks when told `breaks_at`."""
 
     def __init__(self, folder: Path = Path(), breaks_at: str = "") -> None:
-        self.folder = folder
-        self.told: list[Any] = []
-        self._breaks_at = breaks_at
+        self.folder, self.breaks_at = folder, breaks_at
+        self.told: list[str] = []
 
-    def _note(self, what: str, *more: Any) -> None:
-        if what == self._breaks_at:
-            raise OSError("the wire\nis cut")
-        self.told.append((what, *more))
+    def __getattr__(self, name: str) -> Any:
+        def note(*_: object) -> None:
+            if name == self.breaks_at:
+                raise OSError("the wire\nis cut")
+            self.told.append(name)
 
-    def start(self, spec: RunSpec) -> None:
-        self._note("start", spec)
-
-    def record(self, measures: Measures, step: int) -> None:
-        self._note("record", step)
-
-    def finish(self, result: Result, outcome: Measures, step: int) -> None:
-        self._note("finish", result, outcome, step)
-
-    def failed(self, error: BaseException) -> None:
-        self._note("failed", error)
+        return note
 
 
 def test_trackers_are_made_by_name_once(tmp_path: Path) -> None:
@@ -96,8 +73,7 @@ def test_one_that_breaks_later_is_left_out_and_costs_nothing(moment: str) -> Non
             both.after_task(t, so_far(t + 1))
         both.finish(made())
         raise ValueError("late")
-    told = [note[0] for note in whole.told]
-    assert told == ["start", "record", "record", "finish", "failed"]
+    assert whole.told == ["start", "record", "record", "finish", "failed"]
     assert both.failures == ["broken stopped tracking the run (OSError: the wire is cut)"]
 
 
@@ -118,30 +94,10 @@ def test_what_cannot_be_tracked_is_refused_before_the_run(
             trackers([name], tmp_path)
 
 
-def test_without_trackers_none_of_the_tools_is_imported(tmp_path: Path) -> None:
-    code = f"""
-import sys
-import undrift.experiments.run, undrift.experiments.tracking
-from undrift.experiments.spec import RunSpec
-none = undrift.experiments.tracking.trackers((), {str(tmp_path)!r})
-with none.following(RunSpec()):
-    none.finish(None)
-tools = ("tensorboard", "mlflow", "torch.utils.tensorboard", "sqlalchemy", "tensorflow")
-sys.exit(", ".join(tool for tool in tools if tool in sys.modules) or None)
-"""
-    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert list(tmp_path.iterdir()) == []
-
-
-# what is told ----------------------------------------------------------------------------
-
-TEST = Grades(AccuracyMatrix([[90.0], [70.0, 80.0]]), AccuracyMatrix([[91.0], [71.0, 81.0]]))
-
-
 def test_measures_of_each_task_so_far() -> None:
-    grades = {"test": TEST, "val": TEST}
-    so_far = Evaluation(grades, drift=(0.0, float("inf")), state_bytes=(10**6,))  # type: ignore[arg-type]
+    grade = Grades(AccuracyMatrix(ROWS), AccuracyMatrix([[91.0], [71.0, 81.0]]))
+    grades: Any = {"test": grade, "val": grade}
+    so_far = Evaluation(grades, drift=(0.0, float("inf")), state_bytes=(10**6,))
     first = {"a_t": 90.0, "a_t_node": 91.0, "newest_task": 90.0, "first_task": 90.0}
     second = {"a_t": 75.0, "a_t_node": 76.0, "newest_task": 80.0, "first_task": 70.0}
     for t, wanted in enumerate((first, second)):
@@ -165,86 +121,63 @@ def test_the_outcome(validated: bool) -> None:
     assert found.get("cost.peak_memory_mb") == (300.0 if validated else None)
 
 
-class Writer:
-    """What torch's SummaryWriter is asked to do."""
+def fake_package(monkeypatch: pytest.MonkeyPatch, name: str, part: str, maker: str) -> mock.Mock:
+    """A package that takes any call, whose `maker` warns as the real one does."""
 
-    made: list[Writer] = []  # noqa: RUF012
-
-    def __init__(self, folder: str) -> None:
+    def make(*args: Any, **options: Any) -> Any:
         warnings.warn("an old protobuf", DeprecationWarning, stacklevel=2)
-        self.folder = folder
-        self.scalars: list[tuple[str, float, int]] = []
-        self.texts: list[tuple[str, str]] = []
-        self.summaries: list[Any] = []
-        self.closed = False
-        self.file_writer = SimpleNamespace(add_summary=self.summaries.append)
-        Writer.made.append(self)
+        return getattr(package, maker).return_value
 
-    def add_scalar(self, name: str, value: float, step: int) -> None:
-        self.scalars.append((name, value, step))
-
-    def add_text(self, name: str, text: str) -> None:
-        self.texts.append((name, text))
-
-    def flush(self) -> None:
-        pass
-
-    def close(self) -> None:
-        self.closed = True
+    package = mock.Mock()
+    monkeypatch.setattr(tools, "find_spec", lambda name: name)
+    monkeypatch.setitem(sys.modules, name, package)
+    monkeypatch.setitem(sys.modules, f"{name}.{part}", getattr(package, part))
+    getattr(package, maker).side_effect = make
+    return package
 
 
 @pytest.fixture
-def board(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Writer]]:
-    """TensorBoard, faked."""
-    package, summary = ModuleType("fake"), ModuleType("fake.summary")
-    package.SummaryWriter = Writer  # type: ignore[attr-defined]
-    summary.hparams = lambda settings, outcome: (settings, outcome)  # type: ignore[attr-defined]
-    monkeypatch.setattr(tools, "find_spec", lambda name: name)
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", package)
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard.summary", summary)
-    yield Writer
-    Writer.made.clear()
+def board(monkeypatch: pytest.MonkeyPatch) -> mock.Mock:
+    """TensorBoard's package, faked."""
+    package = fake_package(monkeypatch, "torch.utils.tensorboard", "summary", "SummaryWriter")
+    package.summary.hparams = lambda settings, outcome: (settings, outcome)
+    return package
 
 
 @pytest.mark.parametrize("first", [0, 1])  # a run that goes on is caught up with
-def test_tensorboard_is_told_every_task(board: type[Writer], tmp_path: Path, first: int) -> None:
+def test_tensorboard_is_told_every_task(board: mock.Mock, tmp_path: Path, first: int) -> None:
     follow(TensorBoardTracker(tmp_path), first=first)
-    (writer,) = board.made
-    assert writer.folder == str(tmp_path / "tensorboard" / run_name(SPEC))
-    assert [s[1:] for s in writer.scalars if s[0] == "test/a_t"] == [(90.0, 0), (75.0, 1)]
-    assert ("drift", 0.5, 1) in writer.scalars
-    assert ("final/test/a_f", 75.0, 1) in writer.scalars
-    assert writer.summaries[0]["param.gamma"] == 0.1
-    assert writer.summaries[1]["cost/seconds_total"] == 1.5
-    assert writer.closed
+    board.SummaryWriter.assert_called_once_with(str(tmp_path / "tensorboard" / run_name(SPEC)))
+    writer = board.SummaryWriter.return_value
+    scalars = [call.args for call in writer.add_scalar.call_args_list]
+    assert [s[1:] for s in scalars if s[0] == "test/a_t"] == [(90.0, 0), (75.0, 1)]
+    assert ("drift", 0.5, 1) in scalars
+    assert ("final/test/a_f", 75.0, 1) in scalars
+    settings, outcome = (call.args[0] for call in writer.file_writer.add_summary.call_args_list)
+    assert settings["param.gamma"] == 0.1
+    assert outcome["cost/seconds_total"] == 1.5
+    writer.close.assert_called_once_with()
 
 
-def test_tensorboard_forgets_an_earlier_try_but_nothing_else(
-    board: type[Writer], tmp_path: Path
+def test_tensorboard_forgets_an_earlier_try_and_records_a_failure(
+    board: mock.Mock, tmp_path: Path
 ) -> None:
     place = tmp_path / "tensorboard" / run_name(SPEC)
     place.mkdir(parents=True)
     for name in ("events.out.tfevents.1.host", "notes.txt"):
         (place / name).write_bytes(b"")
-    with Trackers([("this", TensorBoardTracker(tmp_path))]).following(SPEC):
-        pass
-    assert [path.name for path in place.iterdir()] == ["notes.txt"]
-
-
-def test_tensorboard_records_a_failure(board: type[Writer], tmp_path: Path) -> None:
-    with (
-        pytest.raises(RuntimeError),
-        Trackers([("this", TensorBoardTracker(tmp_path))]).following(SPEC),
-    ):
+    told = Trackers([("this", TensorBoardTracker(tmp_path))])
+    with pytest.raises(RuntimeError), told.following(SPEC):
         raise RuntimeError("boom")
-    (writer,) = board.made
-    assert writer.texts == [("run/failed", "RuntimeError: boom")]
-    assert writer.closed
+    assert [path.name for path in place.iterdir()] == ["notes.txt"]
+    writer = board.SummaryWriter.return_value
+    writer.add_text.assert_called_once_with("run/failed", "RuntimeError: boom")
+    writer.close.assert_called_once_with()
 
 
 def test_tensorboard_for_real(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard", reason="pip install undrift[tensorboard]")
-    tracker = trackers(["tensorboard"], tmp_path)
+    tracker = TensorBoardTracker(tmp_path)
     follow(tracker)
     follow(tracker, first=1)  # the same run again leaves one record of it
     with warnings.catch_warnings():
@@ -258,69 +191,18 @@ def test_tensorboard_for_real(tmp_path: Path) -> None:
     assert "_hparams_/session_start_info" in events.PluginTagToContent("hparams")
 
 
-@dataclass
-class Client:
-    """What MLflow's client is asked to do."""
-
-    tracking_uri: str
-    old_runs: list[str] = field(default_factory=list)
-    told: list[tuple[Any, ...]] = field(default_factory=list)
-    metrics: list[tuple[str, float, int]] = field(default_factory=list)
-    params: dict[str, str] = field(default_factory=dict)
-
-    made = []  # type: ignore[var-annotated]  # noqa: RUF012
-
-    def __post_init__(self) -> None:
-        warnings.warn("an old database", FutureWarning, stacklevel=2)
-        Client.made.append(self)
-
-    def get_experiment_by_name(self, name: str) -> None:
-        self.told.append(("look for", name))
-
-    def create_experiment(self, name: str, artifact_location: str | None) -> str:
-        self.told.append(("experiment", name, artifact_location))
-        return "7"
-
-    def search_runs(self, experiments: list[str], filter_string: str) -> list[Any]:
-        assert SPEC.id in filter_string
-        assert "RUNNING" in filter_string
-        return [SimpleNamespace(info=SimpleNamespace(run_id="old"))]
-
-    def create_run(self, experiment: str, tags: dict[str, str], run_name: str) -> Any:
-        self.told.append(("run", experiment, tags["undrift.id"], run_name))
-        return SimpleNamespace(info=SimpleNamespace(run_id="new"))
-
-    def log_batch(self, run: str, metrics: Any = (), params: Any = ()) -> None:
-        self.metrics += [(m.key, m.value, m.step) for m in metrics]
-        self.params |= {p.key: p.value for p in params}
-
-    def log_text(self, run: str, text: str, name: str) -> None:
-        self.told.append(("file", name, json.loads(text)["spec"]["stream"]))
-
-    def set_tag(self, run: str, name: str, value: str) -> None:
-        self.told.append(("tag", run, name, value))
-
-    def set_terminated(self, run: str, status: str) -> None:
-        self.told.append(("end", run, status))
-
-
 @pytest.fixture
-def flow(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Client]]:
-    """MLflow, faked."""
-    package, entities = ModuleType("mlflow"), ModuleType("mlflow.entities")
-    package.MlflowClient = Client  # type: ignore[attr-defined]
-    entities.Param = lambda key, value: SimpleNamespace(  # type: ignore[attr-defined]
-        key=key, value=value
-    )
-    entities.Metric = lambda key, value, time, step: SimpleNamespace(  # type: ignore[attr-defined]
-        key=key, value=value, step=step
-    )
-    monkeypatch.setattr(tools, "find_spec", lambda name: name)
-    monkeypatch.setitem(sys.modules, "mlflow", package)
-    monkeypatch.setitem(sys.modules, "mlflow.entities", entities)
+def flow(monkeypatch: pytest.MonkeyPatch) -> mock.Mock:
+    """MLflow, faked: it knows one run that was cut off."""
+    package = fake_package(monkeypatch, "mlflow", "entities", "MlflowClient")
+    package.entities.Param = package.entities.Metric = lambda *parts: parts
+    client = package.MlflowClient.return_value
+    client.get_experiment_by_name.return_value = None
+    client.create_experiment.return_value = "7"
+    client.search_runs.return_value = [mock.Mock(**{"info.run_id": "old"})]
+    client.create_run.return_value = mock.Mock(**{"info.run_id": "new"})
     own_places(monkeypatch)
-    yield Client
-    Client.made.clear()
+    return package
 
 
 def own_places(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -330,36 +212,37 @@ def own_places(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("first", [0, 1])  # a run that goes on is caught up with
-def test_mlflow_is_told_every_task(flow: type[Client], tmp_path: Path, first: int) -> None:
+def test_mlflow_is_told_every_task(flow: mock.Mock, tmp_path: Path, first: int) -> None:
     follow(MlflowTracker(tmp_path), first=first)
-    (client,) = flow.made
-    assert client.tracking_uri == f"sqlite:///{tmp_path}/mlflow.db"
-    assert client.params["param.gamma"] == "0.1"
-    assert client.params["param.hidden"] == "[8, 8]"
-    assert [m[1:] for m in client.metrics if m[0] == "test.a_t"] == [(90.0, 0), (75.0, 1)]
-    assert ("final.test.a_f", 75.0, 1) in client.metrics
-    assert ("cost.seconds_total", 1.5, 1) in client.metrics
-    assert client.told == [
-        ("look for", "undrift"),
-        ("experiment", "undrift", (tmp_path / "mlflow-files").as_uri()),
-        ("end", "old", "KILLED"),
-        ("run", "7", SPEC.id, run_name(SPEC)),
-        ("file", "result.json", "cs-cl"),
-        ("end", "new", "FINISHED"),
-    ]
+    flow.MlflowClient.assert_called_once_with(tracking_uri=f"sqlite:///{tmp_path}/mlflow.db")
+    client = flow.MlflowClient.return_value
+    logged = [call.kwargs for call in client.log_batch.call_args_list]
+    params = dict(pair for each in logged for pair in each.get("params", ()))
+    assert (params["param.gamma"], params["param.hidden"]) == ("0.1", "[8, 8]")
+    metrics = [(m[0], m[1], m[3]) for each in logged for m in each.get("metrics", ())]
+    assert {("test.a_t", 90.0, 0), ("test.a_t", 75.0, 1)} < {*metrics}
+    assert {("final.test.a_f", 75.0, 1), ("cost.seconds_total", 1.5, 1)} < {*metrics}
+    files = (tmp_path / "mlflow-files").as_uri()
+    client.create_experiment.assert_called_once_with("undrift", files)
+    assert SPEC.id in client.search_runs.call_args.kwargs["filter_string"]
+    made = client.create_run.call_args.kwargs
+    assert (made["tags"]["undrift.id"], made["run_name"]) == (SPEC.id, run_name(SPEC))
+    run, text, name = client.log_text.call_args.args
+    assert (run, json.loads(text)["spec"]["stream"], name) == ("new", "cs-cl", "result.json")
+    ends = [call.args for call in client.set_terminated.call_args_list]
+    assert ends == [("old", "KILLED"), ("new", "FINISHED")]
     assert [p.name for p in tmp_path.iterdir()] == []  # the lock is gone
 
 
 def test_mlflow_goes_where_it_is_told(
-    flow: type[Client], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    flow: mock.Mock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://localhost:5000")
     monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "mine")
     with warnings.catch_warnings(action="ignore"):
         MlflowTracker(tmp_path / "runs").start(SPEC)
-    (client,) = flow.made
-    assert client.tracking_uri == "http://localhost:5000"
-    assert ("experiment", "mine", None) in client.told
+    flow.MlflowClient.assert_called_once_with(tracking_uri="http://localhost:5000")
+    flow.MlflowClient.return_value.create_experiment.assert_called_once_with("mine", None)
     assert list((tmp_path / "runs").iterdir()) == []
 
 
@@ -367,23 +250,22 @@ def test_mlflow_goes_where_it_is_told(
     ("error", "status"), [(RuntimeError("boom"), "FAILED"), (KeyboardInterrupt(), "KILLED")]
 )
 def test_mlflow_records_a_failure(
-    flow: type[Client], tmp_path: Path, error: BaseException, status: str
+    flow: mock.Mock, tmp_path: Path, error: BaseException, status: str
 ) -> None:
     with pytest.raises(type(error)), Trackers([("this", MlflowTracker(tmp_path))]).following(SPEC):
         raise error
-    (client,) = flow.made
-    assert client.told[-1] == ("end", "new", status)
-    assert client.told[-2][:3] == ("tag", "new", "undrift.error")
+    client = flow.MlflowClient.return_value
+    assert client.set_terminated.call_args.args == ("new", status)
+    assert client.set_tag.call_args.args[:2] == ("new", "undrift.error")
 
 
 def test_mlflow_for_real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("mlflow", reason="pip install undrift[mlflow]")
     pytest.importorskip("sqlalchemy", reason="pip install undrift[mlflow]")
     own_places(monkeypatch)
-    cut_off, tracker = trackers(["mlflow"], tmp_path), trackers(["mlflow"], tmp_path)
-    with cut_off.following(SPEC):
+    with trackers(["mlflow"], tmp_path).following(SPEC):
         pass  # it neither finishes nor fails
-    follow(tracker, first=1)
+    follow(MlflowTracker(tmp_path), first=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from mlflow import MlflowClient

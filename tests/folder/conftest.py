@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,19 @@ def assert_same(a: LearnerFolder, b: LearnerFolder, files: Any) -> None:
 
 def like(folder: LearnerFolder, name: str) -> LearnerFolder:
     return LearnerFolder.new(folder.path.with_name(name), like=folder)
+
+
+def written(
+    place: Path, stem: str, head: str, rows: Iterable[Iterable[Any]], pairs: Iterable[Any]
+) -> Files:
+    """A table of nodes, a row each, and one of edges, as pairs or as lines."""
+    place.mkdir(parents=True, exist_ok=True)
+    files = place / f"{stem}-nodes.csv", place / f"{stem}-edges.csv"
+    lines = [head, *(",".join(map(str, row)) for row in rows)]
+    ends = [pair if isinstance(pair, str) else ",".join(map(str, pair)) for pair in pairs]
+    for file, text in zip(files, (lines, ["source,target", *ends]), strict=True):
+        file.write_text("\n".join(text), encoding="utf-8")
+    return files
 
 
 class Desk:
@@ -80,12 +93,8 @@ class Desk:
         same = rng.integers(0, nodes, (2, 40))
         pairs = [f"a{number}-{u},a{number}-{v}" for u, v in same.T.tolist() if kind[u] == kind[v]]
         pairs += [f"a{number}-{u},a{number - 1}-{v}" for u, v in same.T.tolist()[:5]]
-        stem = name or f"m{number}"
-        nodes_file, edges_file = self.place / f"{stem}-nodes.csv", self.place / f"{stem}-edges.csv"
-        table = [[head[j] for j in places], *lines]
-        nodes_file.write_text("\n".join(map(",".join, table)), encoding="utf-8")
-        edges_file.write_text("\n".join(["source,target", *pairs]), encoding="utf-8")
-        return nodes_file, edges_file
+        stem, columns = name or f"m{number}", ",".join(head[j] for j in places)
+        return written(self.place, stem, columns, lines, pairs)
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
@@ -112,62 +111,3 @@ def test_cells_that_cannot_be_used_are_left_out_as_the_sentence_says(
     typed = re.search(r"leave columns out with (--ignore .*?) \(", told)
     assert typed is not None
     assert start([*words, *shlex.split(typed[1])]) == 0
-
-
-# edges to nodes of other months ----------------------------------------------------------
-
-
-def market(place: Path, *, context: bool) -> tuple[list[Files], Files]:
-    """Five months of customers whose friends were mostly customers of months before.
-
-    `context`: those at the other ends stand in the tables too, without a label.
-    """
-    place.mkdir(parents=True)
-    rng = np.random.default_rng(4)
-    kind = rng.integers(0, 3, 400)
-    centres = rng.normal(size=(3, 8))
-    x = centres[kind] + 3.5 * rng.normal(size=(400, 8))
-    months = []
-    for m in range(5):
-        own = np.arange(80 * m, 80 * m + 80)
-        alike = [rng.choice(np.flatnonzero(kind == kind[i]), 6) for i in own]
-        pairs = [(i, j) for i, friends in zip(own, alike, strict=True) for j in friends]
-        ends = {j for _, j in pairs} - set(own.tolist()) if context else set()
-        files = place / f"{m}-nodes.csv", place / f"{m}-edges.csv"
-        lines = ["id,label," + ",".join(f"x{j}" for j in range(8))]
-        for i in [*own.tolist(), *sorted(ends)]:
-            label = f"k{kind[i]}" if i in own else ""
-            lines.append(",".join([f"c{i}", label, *map(repr, x[i].tolist())]))
-        files[0].write_text("\n".join(lines), encoding="utf-8")
-        edges = [f"c{i},c{j}" for i, j in pairs]
-        files[1].write_text("\n".join(["source,target", *edges]), encoding="utf-8")
-        months.append(files)
-    return months[:-1], months[-1]
-
-
-def test_the_other_ends_as_rows_without_a_label_raise_accuracy(tmp_path: Path) -> None:
-    right, notes = {}, ()
-    for context in (False, True):
-        months, last = market(tmp_path / str(context), context=context)
-        folder = LearnerFolder.new(tmp_path / f"learner {context}")
-        for files in months:
-            step = folder.observe(files)
-            notes = notes or step.notes
-            assert bool(step.line.dropped_edges) != context
-        batch = folder.read(last)
-        own = [i for i, label in zip(batch.ids.tolist(), batch.labels, strict=True) if label]
-        found = folder.predict(last, nodes=own).classes
-        truth = [label for label in batch.labels if label]
-        right[context] = np.mean(np.array(found) == np.array(truth))
-    assert right[True] > right[False] + 0.03
-    (note,) = [note for note in notes if "unknown nodes" in note]
-    assert re.search(r"\d+ of 480 edges \(\d\d %\)", note)
-    assert "empty label" in note
-
-
-def test_with_noise_nobody_is_told_to_give_a_node_twice(tmp_path: Path) -> None:
-    months, _ = market(tmp_path / "market", context=False)
-    settings = {"epsilon": 8.0, "class_list": tuple(f"k{k}" for k in range(9)), "testing": True}
-    folder = LearnerFolder.new(tmp_path / "noisy", settings=settings)
-    (note,) = [note for note in folder.observe(months[0]).notes if "unknown nodes" in note]
-    assert "label" not in note

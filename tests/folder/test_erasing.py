@@ -85,15 +85,6 @@ def test_one_that_waits_and_is_erased(site: Site, capsys: Captured) -> None:
     assert site.forget("a1-3", 1) == 4
 
 
-def test_all_at_once(site: Site) -> None:
-    found = site.folder.forget_node("a1-3", site.months)
-    assert found.outcome == "erased"
-    assert found.lacking == (str(site.months[2][0]),)
-    step, waiting = found
-    assert step is not None
-    assert waiting == []
-
-
 def test_a_folder_without_hashes_says_that_it_cannot_tell(unsure: Site, capsys: Captured) -> None:
     assert unsure.forget("a1-3") == 6
     told = capsys.readouterr().out
@@ -124,16 +115,3 @@ def test_batches_that_came_without_hashes_are_not_passed_over(
     assert found.outcome == "waiting"
     assert [held.nodes for held in found.unsure] == [24]
     assert site.folder.forget_node("a5-1", [desk.month(5)]).outcome == "erased"
-
-
-def test_siblings_that_remember_nodes_tell_each_other(site: Site, desk: Any) -> None:
-    other = LearnerFolder.new(
-        site.folder.path.with_name("b"), like=site.folder, remember_nodes=True
-    )
-    other.observe(desk.month(4, change=with_old_node))
-    site.folder.merge(other)
-    assert len(site.folder.forget_node("a1-3").waiting) == 3
-
-
-def test_an_empty_folder_never_had_it(tmp_path: Path) -> None:
-    assert LearnerFolder.new(tmp_path / "desk").forget_node("a").outcome == "never here"

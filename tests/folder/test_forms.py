@@ -11,13 +11,8 @@ import pytest
 
 from tests.folder.conftest import QUICK, assert_same, like
 from undrift import InputError, LearnerFolder
-from undrift.cli.app import start
-from undrift.folder import draft
 from undrift.folder.batch import LargeBatch
 from undrift.folder.hashing import content_hash
-from undrift.folder.large import forget_large, observe_large
-from undrift.folder.record import FORMAT
-from undrift.scale.engine import Local
 from undrift.scale.importing import import_graph
 
 KEY = b"k" * 32
@@ -37,35 +32,30 @@ def folder(desk: Any, tmp_path: Path) -> LearnerFolder:
     return made
 
 
-# refused ---------------------------------------------------------------------------------
-
-
 def test_tables_and_then_their_graph_folder(folder: LearnerFolder, desk: Any) -> None:
     before, papers = folder.show().sha, imported(desk.month(1), "papers")
     with pytest.raises(InputError, match=r"papers is in .*desk already"):
-        observe_large(folder.path, papers, Local())
+        folder.observe(papers)
     assert folder.show().sha == before
     site = like(folder, "site")
-    observe_large(site.path, papers, Local())
+    site.observe(papers)
     with pytest.raises(InputError, match="shares 1 of its batches"):
         folder.merge(site)
     folder.forget_node("a1-3", [desk.month(1)])
     with pytest.raises(InputError, match="already in a corrected version"):
-        observe_large(folder.path, papers, Local())
+        folder.observe(papers)
 
 
 def test_a_graph_folder_and_then_its_tables(folder: LearnerFolder, desk: Any) -> None:
-    files = desk.month(2)
-    observe_large(folder.path, imported(files, "papers"), Local())
-    shuffled = desk.month(2, rows=list(range(23, -1, -1)), order=[3, 0, 1, 2, 6, 5, 4], name="s")
+    files = desk.month(2, ["Mule", "fine"])
+    folder.observe(imported(files, "papers"), aliases={"Mule": "mule"})
+    mixed = {"rows": list(range(23, -1, -1)), "order": [3, 0, 1, 2, 6, 5, 4]}
+    shuffled = desk.month(2, ["Mule", "fine"], **mixed, name="s")
     with pytest.raises(InputError, match=r"s-nodes.csv is in .*desk already"):
         folder.observe(shuffled)
     with pytest.raises(InputError, match="already"):
-        observe_large(folder.path, imported(files, "again"), Local())
+        folder.observe(imported(files, "again"))
     folder.observe(desk.month(3))
-
-
-# forgotten -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("observed", ["tables", "folder"])
@@ -80,24 +70,24 @@ def test_either_form_is_forgotten_by_either(
     if observed == "tables":
         folder.observe(files)
     else:
-        observe_large(folder.path, papers, Local())
+        folder.observe(papers)
     if forgotten == "tables":
         folder.forget(files)
     else:
-        step = forget_large(folder.path, papers, Local())
+        step = folder.forget(papers)
         assert (step.line.verb, len(step.line.removed)) == ("forget", 1)
         assert not list(papers.glob("work*"))
     assert_same(folder, without, desk.month(1))
     assert "skimming" not in folder.show().record.classes
     assert folder.verify() == []
     with pytest.raises(InputError, match="is not in"):
-        forget_large(folder.path, papers, Local())
+        folder.forget(papers)
 
 
 def test_a_node_of_a_graph_folder_goes_by_its_tables(folder: LearnerFolder, desk: Any) -> None:
     files = desk.month(2)
     papers = imported(files, "papers")
-    observe_large(folder.path, papers, Local())
+    folder.observe(papers)
     with pytest.raises(InputError, match="give the tables that it was imported from"):
         folder.forget_node("a2-3", [papers])
     assert folder.forget_node("a2-3", [files]).outcome == "erased"
@@ -105,42 +95,6 @@ def test_a_node_of_a_graph_folder_goes_by_its_tables(folder: LearnerFolder, desk
     clean.observe(desk.month(1))
     clean.observe(folder.read(files).without("a2-3"))
     assert_same(folder, clean, desk.month(1))
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["forget", "desk", "--node", "a1-1", "--batch", "papers"],
-        ["revise", "desk", "papers", "m2-nodes.csv", "m2-edges.csv"],
-        ["audit", "desk", "--data", "papers"],
-    ],
-)
-def test_where_a_graph_folder_does_not_do_the_way_is_named(
-    folder: LearnerFolder,
-    desk: Any,
-    words: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    imported(desk.month(1), "papers")
-    desk.month(2)
-    monkeypatch.chdir(tmp_path)
-    assert start(["learner", *words]) == 2
-    assert "give the tables that it was imported from" in capsys.readouterr().err
-
-
-def test_a_graph_folder_is_forgotten_by_the_command_line(
-    folder: LearnerFolder, desk: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    papers = imported(desk.month(2), "papers")
-    observe_large(folder.path, papers, Local())
-    assert start(["learner", "forget", str(folder.path), str(papers), "--workers", "1"]) == 0
-    assert "forget: +0 -1 batches" in capsys.readouterr().out
-    assert (
-        start(["learner", "forget", str(folder.path), *map(str, desk.month(1)), "--workers", "1"])
-        == 2
-    )
 
 
 def test_the_verbs_of_python_take_a_graph_folder(
@@ -172,9 +126,6 @@ def test_the_verbs_of_python_take_a_graph_folder(
     adr = LearnerFolder.new(tmp_path / "adr", "adr")
     with pytest.raises(InputError, match="for a graph folder make a learner with the method prop"):
         adr.observe(papers)
-
-
-# the hash --------------------------------------------------------------------------------
 
 
 def rewritten(files: Files, change: Callable[[list[str]], list[str]], name: str) -> Files:
@@ -231,36 +182,3 @@ def test_any_difference_is_another_hash(folder: LearnerFolder, desk: Any, what: 
         assert content_hash(batch, KEY) == content_hash(large, KEY)
         found.append(content_hash(batch, KEY))
     assert found[0] != found[1]
-
-
-def test_aliases_count_in_both_forms(folder: LearnerFolder, desk: Any) -> None:
-    files = desk.month(2, ["Mule", "fine"])
-    papers = imported(files, "papers")
-    observe_large(folder.path, papers, Local(), aliases={"Mule": "mule"})
-    with pytest.raises(InputError, match="already"):
-        folder.observe(files)
-
-
-# records of before -----------------------------------------------------------------------
-
-
-def test_records_of_before_know_batches_by_their_form(
-    desk: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as before:
-        before.setattr(draft, "content_hash", lambda batch, key: "")
-        before.setattr(draft, "FORMAT", 3)
-        old = LearnerFolder.new(tmp_path / "old", settings=QUICK)
-        old.observe(desk.month(1))
-        old.observe(desk.month(2))
-    assert not any(held.content for held in old.show().record.batches)
-    with pytest.raises(InputError, match="already"):
-        old.observe(desk.month(1))
-    old.forget(desk.month(2))
-    old.observe(desk.month(3))
-    record = old.show().record
-    assert [bool(held.content) for held in record.batches] == [False, True]
-    assert record.format == FORMAT
-    old.forget(desk.month(1))
-    with pytest.raises(InputError, match="already"):
-        observe_large(old.path, imported(desk.month(3), "papers"), Local())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -93,38 +92,15 @@ def no_longer_than(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-# what a folder may hold ------------------------------------------------------------------
-
-
-def a_folder(path: Path, place: Place) -> None:
-    path.mkdir()
-    (path / "deep").mkdir()
-
-
-def a_socket(path: Path, place: Place) -> None:
-    here = Path.cwd()
-    os.chdir(path.parent)  # the path of a socket must be short
-    try:
-        with socket.socket(socket.AF_UNIX) as made:
-            made.bind("s")
-    finally:
-        os.chdir(here)
-    (path.parent / "s").rename(path)
-
-
 KINDS: dict[str, Callable[[Path, Place], Any]] = {
     "to a token": lambda path, place: path.symlink_to(place.outside / "token"),
     "to its twin": lambda path, place: path.symlink_to(place.outside / "twin" / path.name),
-    "relative": lambda path, place: path.symlink_to(
-        os.path.relpath(place.outside / "twin" / path.name, path.parent)
-    ),
     "dangling": lambda path, place: path.symlink_to(place.outside / "made"),
     "to a folder": lambda path, place: path.symlink_to(place.outside),
     "to a device": lambda path, place: path.symlink_to("/dev/null"),
     "to itself": lambda path, place: path.symlink_to(path),
     "a pipe": lambda path, place: os.mkfifo(path),
-    "a folder": a_folder,
-    "a socket": a_socket,
+    "a folder": lambda path, place: path.mkdir(),
     "a hard link": lambda path, place: path.hardlink_to(place.outside / "token"),
 }
 
@@ -240,9 +216,6 @@ def test_a_second_name_of_a_file_outside_is_not_written_to(
         if label == ".lock":  # the only file that is opened to be written to
             assert found["observe"][0] == 2
             assert "is a hard link" in found["observe"][1]
-
-
-# forged names ----------------------------------------------------------------------------
 
 
 def write_head(folder: Path, text: str) -> None:

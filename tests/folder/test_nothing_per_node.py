@@ -7,10 +7,12 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
+from tests.folder.conftest import written
 from undrift import LearnerFolder
 from undrift.cli.app import start
 from undrift.folder import store
@@ -25,18 +27,12 @@ def table(place: Path, number: int, *, without: int | None = None) -> list[str]:
     """A month whose ids and numbers can be found again wherever they are written."""
     x = np.random.default_rng(number).normal(size=(18, 2)).round(6).tolist()
     nodes = [i for i in range(18) if i != without]
-    lines = [
-        f"{CANARY}-{number}-{i},{('fine', 'mule')[i % 2] if i % 6 < 5 else ''},"
-        f"{VALUE + 100 * number + i},{x[i][0]},{x[i][1] + 3 * (i % 2)}"
-        for i in nodes
-    ]
-    stem = f"{number}-{without}"
-    files = [place / f"{stem}-nodes.csv", place / f"{stem}-edges.csv"]
-    files[0].write_text("\n".join(["id,label," + ",".join(COLUMNS), *lines]))
-    linked = [(u, u + 2) for u in nodes if u + 2 in nodes]
-    pairs = [f"{CANARY}-{number}-{u},{CANARY}-{number}-{v}" for u, v in linked]
-    files[1].write_text("\n".join(["source,target", *pairs]))
-    return [str(path) for path in files]
+    kinds = [("fine", "mule")[i % 2] if i % 6 < 5 else "" for i in range(18)]
+    names, numbers = f"{CANARY}-{number}-", VALUE + 100 * number
+    rows = [[f"{names}{i}", kinds[i], numbers + i, x[i][0], x[i][1] + 3 * (i % 2)] for i in nodes]
+    pairs = [(f"{names}{u}", f"{names}{u + 2}") for u in nodes if u + 2 in nodes]
+    head = f"id,label,{','.join(COLUMNS)}"
+    return [*map(str, written(place, f"{number}-{without}", head, rows, pairs))]
 
 
 def traces() -> Iterator[bytes]:
@@ -117,9 +113,6 @@ def test_a_state_that_a_killed_process_left_goes_with_the_next_command(
     site = LearnerFolder.new(tmp_path / "site", like=folder)
     site.observe(desk.month(3))
 
-    def killed(*_: Any, **__: Any) -> list[str]:
-        raise OSError("no power")
-
     def states() -> int:
         return len(list(folder.path.glob("state-*")))
 
@@ -129,14 +122,7 @@ def test_a_state_that_a_killed_process_left_goes_with_the_next_command(
         (folder.merge, site),
     ):
         with monkeypatch.context() as cut:
-            real = store.settle
-            calls = iter([real])  # the first completes the step before
-
-            def settle(*a: Any, calls: Any = calls, **k: Any) -> list[str]:
-                found: list[str] = next(calls, killed)(*a, **k)
-                return found
-
-            cut.setattr(store, "settle", settle)
+            cut.setattr(store, "settle", Mock(side_effect=[[], OSError("no power")]))
             step = verb(given)
         assert any("the step is taken, but no power" in note for note in step.notes)
         assert states() == 2  # before and after: their difference is the batch

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +18,10 @@ NAMES = ["mule", 'said "fine", maybe', "takeover"]
 
 def found(ids: list[object], *, probable: bool = True, classes: int = 3) -> Predictions:
     return Predictions.of(np.array(ids), RANKING[:, :classes], NAMES[:classes], probable=probable)
+
+
+def rows(made: Predictions) -> list[tuple[object, ...]]:
+    return list(zip(*made.to_frame().values(), strict=True))
 
 
 @pytest.mark.parametrize("every", [False, True])
@@ -40,8 +46,8 @@ def test_a_file_says_what_was_predicted(
 
 def test_one_class_has_no_runner_up_and_two_have_the_other() -> None:
     one = found([4, 9], probable=False, classes=1)
-    assert list(one.rows()) == [(4, "mule", None, ""), (9, "mule", None, "")]
-    assert list(found([4, 9], classes=2).rows())[1] == (9, NAMES[1], 0.3, "mule")
+    assert rows(one) == [(4, "mule", None, ""), (9, "mule", None, "")]
+    assert rows(found([4, 9], classes=2))[1] == (9, NAMES[1], 0.3, "mule")
 
 
 def test_without_probabilities_the_column_is_empty_and_there_is_no_table(tmp_path: Path) -> None:
@@ -58,14 +64,25 @@ def test_without_probabilities_the_column_is_empty_and_there_is_no_table(tmp_pat
 
 def test_classes_that_differ_by_case_keep_their_columns(tmp_path: Path) -> None:
     made = Predictions.of(np.array(["a"]), RANKING[:1], ["fine", "Mule", "mule"], probable=True)
+    assert repr(made) == "Predictions(1 node, 3 classes)"  # short, of a million nodes too
     made.write(tmp_path / "p.parquet", probabilities=True)
     assert len(column_names(tmp_path / "p.parquet")) == 4 + 3
 
 
-def test_a_frame_has_columns_by_name() -> None:
-    assert found([4, 9]).to_frame() == {"id": [4, 9], "predicted": ["mule", "takeover"]}
-    frame = found([4, 9]).to_frame(probabilities=True)
-    assert list(frame)[2:] == [f"p_{name}" for name in NAMES]
-    assert frame["p_mule"] == [0.7, 0.25]
-    with pytest.raises(InputError, match=r"no probabilities.*propagation"):
-        found([4, 9], probable=False).to_frame(probabilities=True)
+@pytest.mark.parametrize("name", ["p.csv", "p.parquet"])
+def test_an_unknown_node_has_the_word_and_the_class_it_would_have(
+    tmp_path: Path, name: str
+) -> None:
+    novelty = torch.tensor([0.2, 0.96], dtype=torch.float64)
+    how: Any = {"probable": True, "novelty": novelty, "unknown": 0.05}
+    made = Predictions.of(np.array(["a", "b"]), RANKING, NAMES, **how)
+    assert rows(made) == [
+        ("a", "mule", 0.7, NAMES[1], 0.2),
+        ("b", "unknown", None, "takeover", 0.96),
+    ]
+    replace(made, groups=["", "group 1"]).write(tmp_path / name)
+    columns = ["id", "class", "probability", "runner_up", "novelty", "group"]
+    assert column_names(tmp_path / name) == columns
+    (piece,) = read_pieces(tmp_path / name, ["novelty", "group"])
+    assert [float(x) for x in piece.columns["novelty"]] == [0.2, 0.96]
+    assert [str(x or "") for x in piece.columns["group"]] == ["", "group 1"]

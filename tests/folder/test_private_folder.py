@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from pathlib import Path
@@ -13,12 +12,11 @@ import pytest
 import torch
 
 import undrift
-from tests.folder.conftest import KINDS
+from tests.folder.conftest import KINDS, written
 from undrift import InputError, LearnerFolder
-from undrift.folder import draft, releases, store
-from undrift.folder import folder as folder_module
+from undrift.folder import kinds, releases, step, store
 from undrift.learners.small_classes import MOST_RIGHT
-from undrift.noise import release, sampling
+from undrift.noise import release
 from undrift.noise.gaussian import best_attack
 from undrift.noise.release import ClippedSums, Mechanism
 from undrift.privacy.audit import lines
@@ -36,12 +34,8 @@ def tables(place: Path, *, odd_one: bool, start: int = 0) -> tuple[Path, Path]:
     rng = np.random.default_rng(start)
     rows = [[f"n{start + i}", NAMES[1 + i % 2], *rng.normal(size=4).round(3)] for i in range(16)]
     rows += [[f"n{start + 99}", NAMES[0], 1.0, 1.0, 1.0, 1.0]] if odd_one else []
-    place.mkdir(exist_ok=True)
-    nodes, edges = place / f"nodes-{start}-{odd_one}.csv", place / f"edges-{start}-{odd_one}.csv"
-    with nodes.open("w", newline="") as file:
-        csv.writer(file).writerows([["id", "label", "a", "b", "c", "d"], *rows])
-    edges.write_text(f"source,target\nn{start},n{start + 1}\n")
-    return nodes, edges
+    pairs = [f"n{start},n{start + 1}"]
+    return written(place, f"{start}-{odd_one}", "id,label,a,b,c,d", rows, pairs)
 
 
 def made(place: Path, epsilon: float, batch: Any, **more: Any) -> LearnerFolder:
@@ -98,31 +92,6 @@ def most(epsilon: float) -> float:
     return right + 2 * (right * (1 - right) / GAMES) ** 0.5
 
 
-# classes ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("epsilon", EPSILONS)
-def test_columns_of_the_export_do_not_tell_which_classes_came(
-    tmp_path: Path, noise: Any, epsilon: float
-) -> None:
-    def exported(folder: LearnerFolder) -> Any:
-        folder.export(folder.path / "out.safetensors")
-        return undrift.load(folder.path / "out.safetensors")
-
-    found = share_right(tmp_path, epsilon, noise, exported)
-    assert found <= most(epsilon)
-
-
-def test_the_noise_of_these_tests_is_the_only_thing_that_protects(
-    tmp_path: Path, noise: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With a hundredth of the noise the same attack is nearly always right."""
-    real = Mechanism.sigma
-    monkeypatch.setattr(Mechanism, "sigma", lambda self, d, c: real(self, d, c) / 100)
-    found = share_right(tmp_path, 2.0, noise, LearnerFolder.learner)
-    assert found > most(2.0)
-
-
 @pytest.mark.parametrize("classes", [(), ("bot", "bot"), ("bot", " bot "), ("", "bot")])
 def test_a_private_folder_needs_its_list_of_classes(tmp_path: Path, classes: Any) -> None:
     with pytest.raises(InputError, match="class_list"):
@@ -137,17 +106,6 @@ def test_labels_outside_the_list_are_refused_before_anything_is_learned(tmp_path
     assert folder.learner().account_.releases == 0  # type: ignore[attr-defined]
     assert releases.read_begun(folder.path) == ()
     folder.observe(tables(tmp_path, odd_one=False))
-
-
-def test_a_label_that_differs_in_case_gets_its_alias(tmp_path: Path) -> None:
-    settings = {"epsilon": 1.0, "class_list": ("Account", "bot", "crowd")}
-    folder = LearnerFolder.new(tmp_path / "x", settings=settings)
-    with pytest.raises(InputError, match="--alias account=Account"):
-        folder.observe(tables(tmp_path, odd_one=True))
-    folder.observe(tables(tmp_path, odd_one=True), aliases={"account": "Account"})
-
-
-# every byte that leaves ------------------------------------------------------------------
 
 
 def everything(folder: LearnerFolder, out: Path) -> dict[str, Any]:
@@ -193,7 +151,7 @@ def test_no_byte_that_leaves_depends_on_a_node_but_through_the_release(
         return ClippedSums(gram + gram.T, moment, torch.full_like(sums.counts, 30.0))
 
     monkeypatch.setattr(release.Mechanism, "released", fixed)
-    for module in (draft, folder_module):
+    for module in (step, kinds):
         monkeypatch.setattr(module, "now", lambda: "2026-01-01T00:00:00+00:00")
     monkeypatch.setattr("secrets.token_bytes", bytes)
     worlds = []
@@ -209,12 +167,8 @@ def test_no_byte_that_leaves_depends_on_a_node_but_through_the_release(
     assert worlds[0] == worlds[1]
 
 
-# merging ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("epsilon", EPSILONS)
-def test_sites_with_a_person_in_common_do_not_merge(tmp_path: Path, epsilon: float) -> None:
-    one = made(tmp_path / "one", epsilon, tables(tmp_path, odd_one=False), remember_nodes=True)
+def test_sites_with_a_person_in_common_do_not_merge(tmp_path: Path) -> None:
+    one = made(tmp_path / "one", 2.0, tables(tmp_path, odd_one=False), remember_nodes=True)
     two, three = (
         LearnerFolder.new(tmp_path / name, like=one, remember_nodes=True) for name in "23"
     )
@@ -227,7 +181,7 @@ def test_sites_with_a_person_in_common_do_not_merge(tmp_path: Path, epsilon: flo
     step = one.merge(three)
     assert step.line.assumes_disjoint is False
     assert not any("nobody" in note or "check" in note for note in step.notes)
-    assert step.line.spent_epsilon == pytest.approx(epsilon)
+    assert step.line.spent_epsilon == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize("how", ["neither remembers", "one remembers", "another key"])
@@ -259,9 +213,6 @@ def test_a_class_that_only_noise_found_merges(
     assert one.predict(tables(tmp_path, odd_one=False)).classes
 
 
-# a process that dies ---------------------------------------------------------------------
-
-
 class Killed(BaseException):
     """As if the process had died here."""
 
@@ -284,27 +235,17 @@ def killed_before_head(folder: LearnerFolder, batch: Any, monkeypatch: pytest.Mo
     return left
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
-def test_what_a_kill_left_behind_tells_no_more_than_the_retry(
-    tmp_path: Path, noise: Any, monkeypatch: pytest.MonkeyPatch, epsilon: float
+def test_what_a_kill_left_behind_is_what_the_retry_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With fresh noise in the retry the mean of both files would tell more than epsilon allows."""
-    batches = [tables(tmp_path, odd_one=odd) for odd in (False, True)]
-    exact = [sums_of(tmp_path / f"exact-{world}", batches[world]) for world in (0, 1)]
-    right = 0
-    for game in range(GAMES):
-        noise(game)
-        folder = LearnerFolder.new(
-            tmp_path / f"game-{game}", settings={**QUICK, "epsilon": epsilon}
-        )
-        left = load_state(killed_before_head(folder, batches[game % 2], monkeypatch))
-        folder.observe(batches[game % 2])
-        again = load_state(store.current(folder.path).path)
-        assert left.tensors.keys() == again.tensors.keys()
-        assert all(torch.equal(left.tensors[k], again.tensors[k]) for k in again.tensors)
-        known = folder.learner().learned_
-        right += int(np.argmin([distance(known, each) for each in exact]) == game % 2)
-    assert right / GAMES <= most(epsilon)
+    batch = tables(tmp_path, odd_one=True)
+    folder = LearnerFolder.new(tmp_path / "desk", settings={**QUICK, "epsilon": 1.0})
+    left = load_state(killed_before_head(folder, batch, monkeypatch))
+    folder.observe(batch)
+    again = load_state(store.current(folder.path).path)
+    assert left.tensors.keys() == again.tensors.keys()
+    assert all(torch.equal(left.tensors[k], again.tensors[k]) for k in again.tensors)
 
 
 def test_the_key_of_a_noise_is_there_before_it_and_gone_after_the_step(
@@ -342,9 +283,6 @@ def test_another_batch_with_a_node_of_one_that_was_begun_is_refused(
     assert not (folder.path / releases.BEGUN).exists()
 
 
-# hardly any noise ------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("epsilon", [0.5, 8.0, 20.0, 1e6])
 def test_guards_follow_what_epsilon_still_allows(tmp_path: Path, epsilon: float) -> None:
     folder = LearnerFolder.new(tmp_path / "desk", settings={**QUICK, "epsilon": epsilon})
@@ -368,19 +306,17 @@ def test_guards_follow_what_epsilon_still_allows(tmp_path: Path, epsilon: float)
 
 
 def test_all_ones_are_a_finite_normal_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sampling.os, "urandom", lambda n: b"\xff" * n)
-    assert 8 < float(sampling.system_normal(1)[0]) < 9
-    monkeypatch.setattr(sampling.os, "urandom", lambda n: b"\x00" * n)
-    assert -9 < float(sampling.system_normal(1)[0]) < -8
-
-
-# what was spent --------------------------------------------------------------------------
+    monkeypatch.setattr(release.os, "urandom", lambda n: b"\xff" * n)
+    assert 8 < float(release.system_normal(1)[0]) < 9
+    monkeypatch.setattr(release.os, "urandom", lambda n: b"\x00" * n)
+    assert -9 < float(release.system_normal(1)[0]) < -8
 
 
 def test_the_history_says_what_was_spent(desk: Any, tmp_path: Path) -> None:
     folder = LearnerFolder.new(tmp_path / "desk", settings=NOISY)
     folder.observe(desk.month(1))
-    folder.observe(desk.month(2))
+    (note,) = [note for note in folder.observe(desk.month(2)).notes if "unknown nodes" in note]
+    assert "label" not in note  # nobody is told to give a node twice
     spent = [line.spent_epsilon for line in folder.history()]
     assert spent == [None, pytest.approx(8.0), pytest.approx(8.0)]
     assert folder.learner().account_.releases == 2  # type: ignore[attr-defined]
@@ -412,3 +348,48 @@ def test_a_release_cannot_be_forgotten(desk: Any, tmp_path: Path) -> None:
         folder.forget_node("a1-3", [desk.month(1)])
     with pytest.raises(InputError, match=r"cannot revise.*is out"):
         folder.revise(desk.month(1), desk.month(2))
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_columns_of_the_export_do_not_tell_which_classes_came(
+    tmp_path: Path, noise: Any, epsilon: float
+) -> None:
+    def exported(folder: LearnerFolder) -> Any:
+        folder.export(folder.path / "out.safetensors")
+        return undrift.load(folder.path / "out.safetensors")
+
+    found = share_right(tmp_path, epsilon, noise, exported)
+    assert found <= most(epsilon)
+
+
+def test_the_noise_of_these_tests_is_the_only_thing_that_protects(
+    tmp_path: Path, noise: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a hundredth of the noise the same attack is nearly always right."""
+    real = Mechanism.sigma
+    monkeypatch.setattr(Mechanism, "sigma", lambda self, d, c: real(self, d, c) / 100)
+    found = share_right(tmp_path, 2.0, noise, LearnerFolder.learner)
+    assert found > most(2.0)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_what_a_kill_left_behind_tells_no_more_than_the_retry(
+    tmp_path: Path, noise: Any, monkeypatch: pytest.MonkeyPatch, epsilon: float
+) -> None:
+    """With fresh noise in the retry the mean of both files would tell more than epsilon allows."""
+    batches = [tables(tmp_path, odd_one=odd) for odd in (False, True)]
+    exact = [sums_of(tmp_path / f"exact-{world}", batches[world]) for world in (0, 1)]
+    right = 0
+    for game in range(GAMES):
+        noise(game)
+        folder = LearnerFolder.new(
+            tmp_path / f"game-{game}", settings={**QUICK, "epsilon": epsilon}
+        )
+        left = load_state(killed_before_head(folder, batches[game % 2], monkeypatch))
+        folder.observe(batches[game % 2])
+        again = load_state(store.current(folder.path).path)
+        assert left.tensors.keys() == again.tensors.keys()
+        assert all(torch.equal(left.tensors[k], again.tensors[k]) for k in again.tensors)
+        known = folder.learner().learned_
+        right += int(np.argmin([distance(known, each) for each in exact]) == game % 2)
+    assert right / GAMES <= most(epsilon)

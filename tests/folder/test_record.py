@@ -6,19 +6,16 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
 
 from undrift.errors import InputError
 from undrift.folder.record import (
     HISTORY,
     Entry,
-    Held,
     Line,
     complete,
     last_hash,
     now,
     read_history,
-    taken_out,
 )
 
 
@@ -44,12 +41,6 @@ def test_a_history_is_completed_once(tmp_path: Path, second: Entry) -> None:
     assert [line.result for line in lines] == ["s0", "s1"]
     assert lines[1].previous == sha256(before.split(b"\n")[0]).hexdigest()
     assert now().endswith("+00:00")
-
-
-def test_a_dry_run_says_what_is_to_do_and_does_nothing(tmp_path: Path) -> None:
-    assert complete(tmp_path, entry(0), "s0", dry=True) == "history.jsonl: the line of step 0"
-    assert not (tmp_path / HISTORY).exists()
-    assert last_hash(tmp_path) is None
 
 
 @pytest.mark.parametrize(
@@ -89,19 +80,3 @@ def test_a_chain_that_is_broken(tmp_path: Path, second: Entry) -> None:
         path.write_bytes(data)
         with pytest.raises(InputError, match=why):
             read_history(tmp_path)
-
-
-def test_who_took_a_batch_out_last(tmp_path: Path) -> None:
-    for i, gone in enumerate([(), ("a",), ("b",), ("a", "c"), ()]):
-        parent = f"s{i - 1}" if i else None
-        step = entry(i, removed=gone, parent=parent, previous=last_hash(tmp_path))
-        complete(tmp_path, step, f"s{i}")
-    found = [taken_out(tmp_path, name) for name in "abcd"]
-    assert [None if line is None else line.step for line in found] == [3, 2, 3, None]
-
-
-def test_what_was_recorded_cannot_be_changed_in_place() -> None:
-    held = Held(data="ab", step=1, time="")  # without content, as before format 4
-    assert held.hashes == {"ab"}
-    with pytest.raises(ValidationError, match="frozen"):
-        held.step = 2

@@ -13,11 +13,10 @@ import pytest
 import torch
 
 import undrift
+from tests.folder.conftest import written
 from undrift import Graph, InputError, LearnerFolder
-from undrift.folder.large import observe_large, predict_large
 from undrift.graphs import Scaling
 from undrift.privacy.attacks import kept_sums
-from undrift.scale.engine import Local
 from undrift.scale.importing import import_graph
 
 Files = tuple[Path, Path]
@@ -28,30 +27,23 @@ EXTRA: dict[str, Column] = {
     "unix_time": lambda rng, n, month: 1.7e9 + rng.uniform(0, 3.2e7, n),
     "time_that_goes_on": lambda rng, n, month: 1.7e9 + 2.6e6 * month + rng.uniform(0, 2.6e6, n),
 }
-QUICK: dict[str, dict[str, Any]] = {"propagation": {}, "adr": {"epochs": 30}}
 
 
-def shop(place: Path, month: int, extra: str = "", nodes: int = 150, only: Any = None) -> Files:
+def shop(place: Path, month: int, extra: str = "", nodes: int = 150) -> Files:
     """Customers with six informative numbers, an indicator, and a column that tells nothing."""
     centres = np.random.default_rng(99).normal(size=(CLASSES, 6))
     rng = np.random.default_rng([month, 5])
-    kind = rng.integers(0, CLASSES, nodes) if only is None else rng.choice(only, nodes)
+    kind = rng.integers(0, CLASSES, nodes)
     columns = {f"x{j}": centres[kind, j] + rng.normal(size=nodes) for j in range(6)}
     columns["member"] = rng.integers(0, 2, nodes)
     if extra:
         columns[extra] = EXTRA[extra](np.random.default_rng([month, 6]), nodes, month)
     alike = [rng.choice(np.flatnonzero(kind == kind[i]), 2) for i in range(nodes)]
     alike = [two if rng.random() < 0.7 else rng.integers(0, nodes, 2) for two in alike]
-    place.mkdir(parents=True, exist_ok=True)
-    files = place / f"{month}-nodes.csv", place / f"{month}-edges.csv"
-    lines = [",".join(["id", "label", *columns])]
     cells = zip(*(column.tolist() for column in columns.values()), strict=True)
-    for i, row in enumerate(cells):
-        lines.append(",".join([f"c{month}-{i}", f"k{kind[i]}", *map(repr, row)]))
-    files[0].write_text("\n".join(lines), encoding="utf-8")
+    rows = [[f"c{month}-{i}", f"k{kind[i]}", *row] for i, row in enumerate(cells)]
     pairs = [f"c{month}-{i},c{month}-{j}" for i, two in enumerate(alike) for j in two.tolist()]
-    files[1].write_text("\n".join(["source,target", *pairs]), encoding="utf-8")
-    return files
+    return written(place, str(month), ",".join(["id", "label", *columns]), rows, pairs)
 
 
 def accuracy(folder: LearnerFolder, files: Files) -> float:
@@ -59,32 +51,22 @@ def accuracy(folder: LearnerFolder, files: Files) -> float:
     return float(np.mean(np.array(found) == np.array(folder.read(files).labels)))
 
 
-def trial(place: Path, method: str, extra: str, **how: Any) -> float:
-    """The accuracy on a month that was not learned; adr gets new classes in its second month."""
-    folder = LearnerFolder.new(place / "learner", method, settings=QUICK[method], **how)
-    months: list[Any] = [None, None] if method == "propagation" else [[0, 1], [2, 3], [4, 5]]
-    for month, only in enumerate(months):
-        folder.observe(shop(place, month, extra, only=only))
+def trial(place: Path, extra: str, **how: Any) -> float:
+    """The accuracy on a month that was not learned."""
+    folder = LearnerFolder.new(place / "learner", **how)
+    for month in range(2):
+        folder.observe(shop(place, month, extra))
     return accuracy(folder, shop(place, 8, extra, nodes=400))
 
 
-@pytest.mark.parametrize(
-    ("method", "extra"),
-    [
-        *((method, extra) for method in QUICK for extra in ("price_in_cents", "unix_time")),
-        ("propagation", "time_that_goes_on"),
-    ],
-)
-def test_a_column_that_tells_nothing_costs_nothing(method: str, extra: str, tmp_path: Path) -> None:
-    without = trial(tmp_path / "without", method, "")
-    scaled = trial(tmp_path / "with", method, extra)
-    before = trial(tmp_path / "as it was", method, extra, scale="none")
+@pytest.mark.parametrize("extra", EXTRA)
+def test_a_column_that_tells_nothing_costs_nothing(extra: str, tmp_path: Path) -> None:
+    without = trial(tmp_path / "without", "")
+    scaled = trial(tmp_path / "with", extra)
+    before = trial(tmp_path / "as it was", extra, scale="none")
     assert without > 0.7
     assert scaled > without - 0.02
     assert before < without - 0.05
-
-
-# the scaling is fixed, so sums stay sums -------------------------------------------------
 
 
 def sums(folder: LearnerFolder) -> dict[str, torch.Tensor]:
@@ -98,13 +80,10 @@ def sums(folder: LearnerFolder) -> dict[str, torch.Tensor]:
 def parts(files: Files, place: Path) -> list[Files]:
     """The rows of a batch in two files; no edge between them was there, or is kept."""
     head, *rows = files[0].read_text(encoding="utf-8").splitlines()
-    made = []
-    for k, some in enumerate((rows[::2], rows[1::2])):
-        nodes = place / f"part{k}-{files[0].name}"
-        nodes.write_text("\n".join([head, *some]), encoding="utf-8")
-        made.append((nodes, place / f"none{k}.csv"))
-        made[-1][1].write_text("source,target\n", encoding="utf-8")
-    return made
+    halves = ([row.split(",") for row in some] for some in (rows[::2], rows[1::2]))
+    return [
+        written(place, f"part{k}-{files[0].name}", head, half, []) for k, half in enumerate(halves)
+    ]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -166,9 +145,6 @@ def test_an_audit_makes_rows_as_they_were_summed(tmp_path: Path) -> None:
     rows = kept.rows(batch.graph, torch.arange(batch.graph.num_nodes))
     assert kept.gram is not None
     assert torch.allclose(rows.T @ rows, kept.gram, atol=1e-9)
-
-
-# what is scaled, and by whose word -------------------------------------------------------
 
 
 def test_graphs_without_names_are_left_and_noted(tmp_path: Path) -> None:
@@ -239,30 +215,17 @@ def test_with_epsilon_nothing_of_a_batch_decides_it(tmp_path: Path) -> None:
     assert scaling.spread[-1] == 10_000
 
 
-def test_a_folder_from_before_goes_on_unscaled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = LearnerFolder.new(tmp_path / "desk")
-    with monkeypatch.context() as before:  # then no batch decided anything of a scale
-        before.setattr("undrift.folder.columns.fixed_scale", lambda *_: (None, None, []))
-        folder.observe(shop(tmp_path, 0, "unix_time"))
-    assert folder.show().record.scale is None
-    folder.observe(shop(tmp_path, 1, "unix_time"))
-    assert folder.show().record.scale is None
-    assert folder.learner().scaling_ is None
-
-
 def test_a_graph_folder_is_scaled_as_its_tables_are(tmp_path: Path) -> None:
     files = shop(tmp_path, 0, "price_in_cents")
     graph = import_graph(*files, tmp_path / "graph", memory=2e-5)
     assert graph.manifest.blocks > 1
     large, small = (LearnerFolder.new(tmp_path / name) for name in ("large", "small"))
-    observe_large(large.path, tmp_path / "graph", Local())
+    large.observe(tmp_path / "graph")
     small.observe(files)
     assert large.learner().scaling_ == small.learner().scaling_ is not None
     for name, tensor in sums(small).items():
         scale = float(tensor.abs().max())
         assert torch.allclose(sums(large)[name], tensor, rtol=1e-9, atol=1e-9 * scale), name
-    predict_large(large.path, tmp_path / "graph", tmp_path / "out.csv", Local())
+    large.predict(tmp_path / "graph", out=tmp_path / "out.csv")
     rows = (tmp_path / "out.csv").read_text(encoding="utf-8").splitlines()[1:]
     assert [row.split(",")[1] for row in rows] == small.predict(files).classes

@@ -12,17 +12,12 @@ from torch.nn.functional import normalize
 
 from tests.folder.conftest import assert_same
 from undrift import InputError, LearnerFolder
-from undrift.analytic.thin import Thin
+from undrift.analytic.thin_sums import Thin
 from undrift.folder.classes import POOL
 from undrift.privacy.attacks import kept_sums
 from undrift.testing.graphs import tiny_graph
 
 QUICK = {"gamma": 0.1, "hops": 2, "fourier": 0}
-WIDE: dict[str, dict[str, Any]] = {
-    "al-gnn": {"hidden": (8, 8), "alpha": 8},
-    "ugcn": {"hidden": (32, 32)},
-    "gacl": {"epochs": 2, "hidden": (8, 8), "alpha": 8},
-}
 Change = Callable[[list[list[str]]], None]
 
 
@@ -131,24 +126,19 @@ def test_the_way_can_be_changed_and_is_remembered(desk: Any, tmp_path: Path) -> 
     card = (folder.path / "README.md").read_text()
     assert "fewer than 5 training nodes: it is left out" in card
     assert "So it was in 3 batches: Mule, odd, rare." in card
+    with pytest.raises(InputError, match=r"no class of .* has 5 training nodes, so there is noth"):
+        new(tmp_path / "other").observe(month(desk, 4, list("abcdefghi")), small_classes="context")
     with pytest.raises(InputError, match="small classes can be 'refuse', 'context'"):
         folder.observe(files, small_classes="drop")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="least_rows must be at least 1, not 0"):
         new(tmp_path / "x", least_rows=0)
 
 
-def test_a_batch_of_small_classes_alone_is_refused(desk: Any, tmp_path: Path) -> None:
-    folder = new(tmp_path / "desk", small_classes="context")
-    files = month(desk, 1, list("abcdefghi"))
-    with pytest.raises(InputError, match=r"no class of .* has 5 training nodes, so there is noth"):
-        folder.observe(files)
-
-
 def test_erasing_is_never_refused_and_leaves_no_small_class(desk: Any, tmp_path: Path) -> None:
     files = month(desk, 1, change=labelled(*["rare"] * 5))
     folder = new(tmp_path / "desk")
     folder.observe(files)
-    step, _ = folder.forget_node("a1-0", [files])
+    step = folder.forget_node("a1-0", [files]).step
     assert step is not None
     assert any("'rare' with 4 nodes: fewer than 5 training" in note for note in step.notes)
     assert "rare" not in counts(folder)
@@ -209,18 +199,6 @@ def test_a_batch_of_fewer_rows_than_columns_is_a_note(desk: Any, tmp_path: Path)
     narrow = LearnerFolder.new(tmp_path / "narrow", settings={**QUICK, "fourier": 0})
     assert not any("columns" in note for note in narrow.observe(month(desk, 1)).notes)
     assert "Batches with fewer rows" not in (narrow.path / "README.md").read_text()
-
-
-@pytest.mark.parametrize("method", WIDE)
-def test_a_thin_batch_is_a_note_whoever_keeps_the_sums(
-    method: str, desk: Any, tmp_path: Path
-) -> None:
-    folder = LearnerFolder.new(tmp_path / "desk", method, settings=WIDE[method])
-    step = folder.observe(month(desk, 1))
-    assert any("rows for 64 columns: whoever has the states" in note for note in step.notes)
-    card = (tmp_path / "desk" / "README.md").read_text()
-    assert "fewer rows than the 64 columns" in card
-    assert "Audit: **not passed: classifier" in card
 
 
 def test_writing_the_card_makes_no_gram(

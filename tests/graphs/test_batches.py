@@ -2,11 +2,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.harness.graphs import random_graph
 from tests.harness.references import dense_receptive_field, k_hop_forward
 from undrift.graphs import NORMALISATIONS, Graph, Hop, ReceptiveField, normalise, receptive_field
 from undrift.graphs.field import narrowed
@@ -16,16 +16,9 @@ from undrift.testing.graphs import tiny_graph
 
 
 def random_adjacency(seed: int, nodes: int, degree: float, *, directed: bool) -> Csr:
-    """About `degree` weighted edges into each node; the last node has none."""
-    rng = np.random.default_rng(seed)
-    count = int(nodes * degree)
-    source, target = rng.integers(0, nodes, size=(2, count))
-    keep = (source != target) & (source < nodes - 1) & (target < nodes - 1)
-    weights = rng.uniform(0.5, 2.0, size=count)
-    matrix = sp.csr_matrix((weights[keep], (target[keep], source[keep])), shape=(nodes, nodes))
-    if not directed:
-        matrix = matrix + matrix.T
-    return Csr.from_scipy(matrix, dtype=torch.float64, symmetric=not directed)
+    share = degree / nodes
+    made = random_graph(seed, nodes, directed=directed, weighted=True, density=share)
+    return made.adjacency.double()
 
 
 def random_weights(seed: int, *widths: int, dtype: torch.dtype = torch.float64):

@@ -17,14 +17,18 @@ from undrift import (
     Graph,
     GraphSet,
     InputError,
+    Learner,
     Propagation,
     TaskStream,
+    arrange,
     as_graph,
+    as_graph_set,
     evaluate,
     load,
     make_learner,
 )
 from undrift.graphs import Pooling
+from undrift.learners.registry import METHODS, method_class
 
 
 def some_graphs(count: int = 48, classes: int = 4, pooling: Pooling | None = None) -> GraphSet:
@@ -77,8 +81,13 @@ def test_a_graph_of_one_node_without_edges_and_of_ten_thousand_nodes() -> None:
     single = Graph.from_arrays(np.ones((1, 3)), [])
     apart = Graph.from_arrays(np.eye(3), [])
     graphs = GraphSet.of([large, single, apart], [1, 0, 0])
-    learner = Propagation().observe(some_graphs()).observe(graphs)
-    assert learner.scores(graphs).isfinite().all()
+    alone = Propagation().observe(some_graphs())
+    learner = alone.sibling().observe(some_graphs()).observe(graphs)
+    one_by_one = alone.clone().load(alone.state())
+    for i in (2, 0, 1):
+        one_by_one.observe(graphs.subset([i]))
+    assert close(learner.scores(graphs), one_by_one.scores(graphs))
+    assert close(learner.forget(graphs).scores(graphs), alone.scores(graphs))
     single_row = graphs.pooled().features.to_dense()[1]
     assert torch.equal(single_row[:3], torch.ones(3))
 
@@ -128,11 +137,50 @@ def test_a_corrected_label_is_revised_and_a_saved_learner_goes_on(tmp_path: Path
     assert learner.score(many) == 1.0
 
 
-@pytest.mark.parametrize("method", ["adr", "ewc", "lwf", "joint", "bare"])
-def test_trained_methods_run_on_streams_of_graphs(method: str) -> None:
-    stream = TaskStream.from_graph(some_graphs(), base=2, increment=1, scale="none")
-    result = evaluate(make_learner(method, epochs=2, hidden=(8, 8)), stream)
-    assert len(result.by_class.rows) == 3
+QUICK: dict[str, Any] = {"epochs": 2, "hidden": (8, 8), "n_encoders": 10, "cleansing": False}
+SMALL = {"hybrid": {"sketch": 64, "fourier": 32}}
+
+
+def quick(method: str) -> Learner:
+    known = method_class(method).defaults()
+    told = {key: QUICK[key] for key in QUICK if key in known}
+    return make_learner(method, **told, **SMALL.get(method, {}))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_runs_on_streams_of_graphs(method: str, tmp_path: Path) -> None:
+    many = some_graphs(pooling=Pooling(hops=1, places=8))
+    learner = quick(method)
+    stream = TaskStream.from_graph(many, base=2, increment=1, scale="none")
+    assert len(evaluate(learner, stream).by_class.rows) == 3
+    scores = learner.scores(many)
+    assert scores.shape == (48, 4)
+    assert scores.isfinite().all()
+    assert set(learner.predict(many, [3, 5]).tolist()) <= set(range(4))
+    learner.save(tmp_path / "graphs", least_rows=1)
+    assert torch.equal(load(tmp_path / "graphs").scores(many), scores)
+    if learner.can("returns"):
+        evaluate(quick(method), arrange(stream, "online:batch=16"))
+
+
+@pytest.mark.parametrize("method", [m for m, known in METHODS.items() if known.merges])
+def test_all_verbs_of_every_method_that_merges(method: str) -> None:
+    many = some_graphs(pooling=Pooling(hops=1, places=8))
+    first, second, third = (many.subset(range(k, k + 16)) for k in (0, 16, 32))
+    learner = quick(method).observe(first)
+    other, whole = learner.sibling().observe(third), learner.sibling().observe(many)
+    alone = learner.sibling().observe(first)
+    learner.observe(second).merge(other)
+    assert close(learner.scores(many), whole.scores(many))
+    learner.forget(second).forget(third)
+    assert close(learner.scores(many), alone.scores(many))
+    assert learner.novelty(many).shape == (48,)
+
+
+def test_graphs_of_an_unknown_class_look_strange() -> None:
+    many, known = some_graphs(120), torch.arange(120) % 4 < 3
+    novelty = Propagation().observe(many.subset(known)).novelty(many)
+    assert novelty[~known].mean() > novelty[known].mean() + 0.2
 
 
 # ways in ---------------------------------------------------------------------------------------
@@ -158,15 +206,20 @@ def test_lists_batches_and_datasets_of_pyg_and_networkx_are_the_same() -> None:
             self.data, self.slices = self.collate(data)
 
     wanted = many.pooled()
-    for form in (data, pyg.Batch.from_data_list(data), Mine(), graphs, many):
+    for form in (data, tuple(data), pyg.Batch.from_data_list(data), Mine(), graphs, many):
         found = as_graph(form)
         assert torch.equal(found.features.to_dense(), wanted.features.to_dense())
         assert torch.equal(found.labelled(), wanted.labelled())
     unknown = as_graph([(np.eye(2), [[0], [1]]), (np.ones((1, 2)), [])])
     assert (unknown.num_nodes, unknown.labels) == (2, None)
+    assert len(as_graph_set(data)) == len(as_graph_set(graphs)) == 6
+    with pytest.raises(InputError, match="cannot read graphs from int"):
+        as_graph_set(3)
     data[2].y = torch.tensor([1, 2])
-    with pytest.raises(InputError, match=r"graph 2 has the label.*one class id per graph"):
-        as_graph(data)
+    graphs[2].graph["label"] = "toxic"
+    for form in (data, graphs):
+        with pytest.raises(InputError, match=r"graph 2 has the label.*give it one whole number"):
+            as_graph(form)
 
 
 @pytest.mark.parametrize(
@@ -178,6 +231,7 @@ def test_lists_batches_and_datasets_of_pyg_and_networkx_are_the_same() -> None:
         (lambda g: GraphSet(g, torch.tensor([0, 0, -1])), "a node is of graph -1"),
         (lambda g: GraphSet(g, torch.tensor([0, 1, 1])), "joins node 0 of graph 0 with node 1 of"),
         (lambda g: GraphSet.of([g, g], [1]), "2 graphs but 1 labels"),
+        (lambda g: GraphSet.of([{}]), "not a dict; read other kinds with undrift.as_graph_set"),
         (lambda g: GraphSet.of([]), "the list of graphs is empty"),
         (lambda g: GraphSet.of([g, Graph.from_arrays(np.eye(2), [])]), "graph 1 has 2 features"),
         (lambda g: Pooling(hops=-1), "hops >= 0"),

@@ -96,9 +96,7 @@ def test_edges_from_anything(edges):
         ([0, 1], r"edges must be a matrix \[2, edges\]"),
         ([[[0]], [[1]]], r"not of shape \(2, 1, 1\)"),
         ([[0, 3], [1, 0]], "an edge names node 3, but the 3 nodes are numbered from 0; drop that"),
-        ([[0], [-1]], "an edge names node -1"),
         ([[0.5], [1.0]], "edges must be whole numbers"),
-        ([[np.nan], [1.0]], "edges must be whole numbers"),
         ([["a"], ["b"]], "edges must be an array of numbers, not of <U1"),
         ([[0, 1], [1]], "edges must be an array of numbers"),
     ],
@@ -135,10 +133,8 @@ def test_labels_from_anything(labels):
         ([0, 1], r"labels must be 3 whole numbers \(int64\), one per node, not \(2,\)"),
         ([[0, 1], [1, 0], [0, 0]], r"one per node, not \(3, 2\)"),
         ([0.5, 1, 2], "labels must be whole numbers"),
-        ([np.nan, 1, 2], "labels must be whole numbers"),
         ([np.inf, 1, 2], "labels must be whole numbers"),
         (["a", "b", "c"], "labels must be an array of numbers, not of <U1"),
-        ([0, -3, 1], "label -3 is negative"),
     ],
 )
 def test_wrong_labels_are_refused(labels, message):

@@ -89,9 +89,6 @@ class _File:
     def __exit__(self, *raised: object) -> Any:
         return self._file.__exit__(*raised)
 
-    def __iter__(self) -> Any:
-        return iter(self._file)
-
 
 @contextmanager
 def faulty(fault: Fault) -> Iterator[Fault]:
@@ -173,12 +170,10 @@ def crash_everywhere(
     for kind in kinds:
         for at in range(1, calm.calls + 1, every):
             copied(start, work)
-            code = ended(forked(step, work, Fault(kind, at)))
-            where = f"{kind} at call {at} of {calm.calls}"
-            assert code != BROKEN, f"{where}: {trace_of(work).read_text(encoding='utf-8')}"
             try:
-                check(work, code == 0)
+                check(work, ended(forked(step, work, Fault(kind, at)), work) == 0)
             except Exception as error:
+                where = f"{kind} at call {at} of {calm.calls}"
                 raise AssertionError(f"after {where}: {error}") from error
             shutil.rmtree(work)
             runs += 1
@@ -198,7 +193,7 @@ def kill_at_random(scenario: Scenario, kills: int, seed: int = 0) -> tuple[int, 
     for _ in range(2):  # the first loads what the second needs
         copied(scenario.start, work)
         began = time.monotonic()
-        ended(forked(scenario.step, work))
+        ended(forked(scenario.step, work), work)
         length = time.monotonic() - began
     copied(scenario.start, work)
     hit = begun = row = 0
@@ -207,8 +202,7 @@ def kill_at_random(scenario: Scenario, kills: int, seed: int = 0) -> tuple[int, 
         begun += 1
         time.sleep(random.uniform(0.0, 1.1 * length))
         os.kill(child, signal.SIGKILL)
-        code = ended(child)
-        assert code != BROKEN, trace_of(work).read_text(encoding="utf-8")
+        code = ended(child, work)
         killed = code == -signal.SIGKILL
         hit += killed
         row += killed
@@ -220,14 +214,8 @@ def kill_at_random(scenario: Scenario, kills: int, seed: int = 0) -> tuple[int, 
     return hit, begun
 
 
-# processes -------------------------------------------------------------------------------
-
-
 def forked(step: Step, folder: Path, fault: Fault | None = None) -> int:
-    """The number of a process that does the step; where it breaks, its trace is `trace_of`.
-
-    Libraries may have threads, but the child uses none of theirs.
-    """
+    """The number of a process that does the step; libraries' threads are not in it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
@@ -240,16 +228,20 @@ def forked(step: Step, folder: Path, fault: Fault | None = None) -> int:
     except InputError:
         code = REFUSED
     except BaseException:
-        trace_of(folder).write_text(traceback.format_exc(), encoding="utf-8")
+        _trace(folder).write_text(traceback.format_exc(), encoding="utf-8")
         code = BROKEN
     os._exit(code)
 
 
-def ended(child: int) -> int:
-    """The exit code of a process, or minus the signal that killed it, once it has ended."""
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+def ended(child: int, folder: Path) -> int:
+    """The exit code of a process, or minus the signal that killed it, once it has ended.
+
+    A step that broke in this folder is an AssertionError with its trace.
+    """
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert code != BROKEN, _trace(folder).read_text(encoding="utf-8")
+    return code
 
 
-def trace_of(folder: Path) -> Path:
-    """Where a process that broke says why: beside its folder."""
+def _trace(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}.trace")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
+from statistics import fmean
 
 import torch
 from torch import Tensor
@@ -22,12 +23,8 @@ def dense_operator(adjacency: Tensor, kind: str, *, self_loops: bool = True) -> 
     if kind not in ("symmetric", "row", "sum"):
         raise ValueError(f"no twin for normalisation {kind!r}")
     n = adjacency.shape[0]
-    weights = adjacency.tolist()
-    if self_loops:
-        for i in range(n):
-            weights[i][i] += 1.0
-    into = [sum(weights[i][j] for j in range(n)) for i in range(n)]
-    out = [sum(weights[i][j] for i in range(n)) for j in range(n)]
+    weights = (adjacency + torch.eye(n, dtype=adjacency.dtype) * self_loops).tolist()
+    into, out = list(map(sum, weights)), list(map(sum, zip(*weights, strict=True)))
     operator = torch.zeros(n, n, dtype=torch.float64)
     for i in range(n):
         for j in range(n):
@@ -41,22 +38,19 @@ def dense_operator(adjacency: Tensor, kind: str, *, self_loops: bool = True) -> 
 def dense_attention(edges: Tensor, sent: Tensor, received: Tensor, slope: float = 0.2) -> Tensor:
     """The twin of `attention`: `alpha[i, j]` of what j sends to i, row by row, with a gradient."""
     rows = []
-    for i in range(edges.shape[0]):
-        total = sent + received[i]
+    for linked, mine in zip(edges, received, strict=True):
+        total = sent + mine
         scores = torch.where(total > 0, total, slope * total)
-        powers = torch.where(edges[i], torch.exp(scores), torch.zeros_like(scores))
+        powers = torch.where(linked, torch.exp(scores), 0.0)
         rows.append(powers / powers.sum())
     return torch.stack(rows)
 
 
 def dense_receptive_field(adjacency: Tensor, nodes: Iterable[int], hops: int) -> set[int]:
     """Every node whose features reach `nodes` within `hops` steps, the nodes themselves too."""
-    reached = {int(node) for node in nodes}
+    reached, links = {int(node) for node in nodes}, adjacency.tolist()
     for _ in range(hops):
-        for receiver in tuple(reached):
-            for sender in range(adjacency.shape[1]):
-                if float(adjacency[receiver, sender]) != 0.0:
-                    reached.add(sender)
+        reached |= {j for i in reached for j, weight in enumerate(links[i]) if weight != 0}
     return reached
 
 
@@ -112,20 +106,6 @@ def separate_features(features: Tensor, adjacency: Tensor, hops: int) -> Tensor:
         hop = means
         blocks.append([2 * row for row in hop])
     return torch.stack([_unit(torch.cat([block[i] for block in blocks])) for i in range(n)])
-
-
-def association_by_counting(ends: list[tuple[int, int]]) -> float:
-    """The twin of `label_association`: chi squared of undirected edges' ends, cell by cell."""
-    both = [*ends, *((b, a) for a, b in ends)]
-    classes = sorted({a for a, _ in both})
-    chi = 0.0
-    for a in classes:
-        for b in classes:
-            expected = sum(x == a for x, _ in both) * sum(y == b for _, y in both) / len(both)
-            chi += (both.count((a, b)) - expected) ** 2 / expected
-    m, c = len(ends), len(classes)
-    measured = (chi / len(both) - c * (c - 1) / (2 * m)) / (c - 1)
-    return min(max(measured, 0.0) * m / (m + 20), 1.0)
 
 
 def balanced_joint_ridge(
@@ -215,18 +195,6 @@ def joint_ridge(
     return solution
 
 
-def recursive_ridge(rows: Tensor, targets: Tensor, gamma: float) -> Tensor:
-    """The same one row at a time, by the rank-one recursion of the inverse (ACIL's form)."""
-    x, y = rows.double(), targets.double()
-    inverse = torch.eye(x.shape[1], dtype=torch.float64) / gamma
-    weights = torch.zeros(x.shape[1], y.shape[1], dtype=torch.float64)
-    for row, target in zip(x, y, strict=True):
-        along = inverse @ row
-        inverse -= torch.outer(along, along) / (1 + row @ along)
-        weights += torch.outer(inverse @ row, target - row @ weights)
-    return weights
-
-
 def merged_layer(inputs: list[Tensor], weights: list[Tensor], gamma: float) -> Tensor:
     """One merged layer from all stacked rows: eq. 6 as it is written."""
     hats = torch.cat([h.double() for h in inputs])
@@ -267,47 +235,38 @@ def returning_metrics(
     curve: list[float] = []
     right: list[dict[int, float]] = []
     for answers in predicted:
-        classes: dict[int, list[bool]] = {}
-        for node, answer in answers.items():
-            classes.setdefault(truth[node], []).append(answer == truth[node])
-        right.append({c: 100.0 * sum(found) / len(found) for c, found in classes.items()})
-        every = [hit for found in classes.values() for hit in found]
-        over_classes = sum(right[-1].values()) / len(right[-1])
-        curve.append(100.0 * sum(every) / len(every) if by_node else over_classes)
-    lost = []
-    for c in right[-1]:
-        earlier = [step[c] for step in right[:-1] if c in step]
-        if earlier:
-            lost.append(max(earlier) - right[-1][c])
+        hits = {node: 100.0 * (answer == truth[node]) for node, answer in answers.items()}
+        of_class: dict[int, list[float]] = {}
+        for node, hit in hits.items():
+            of_class.setdefault(truth[node], []).append(hit)
+        right.append({c: fmean(found) for c, found in of_class.items()})
+        curve.append(fmean(hits.values() if by_node else right[-1].values()))
+    *before, last = right
+    best = {c: [step[c] for step in before if c in step] for c in last}
+    lost = [max(earlier) - last[c] for c, earlier in best.items() if earlier]
     return {
-        "a_avg": sum(curve) / len(curve),
+        "a_avg": fmean(curve),
         "a_f": curve[-1],
-        "a_auc": sum(a * share for a, share in zip(curve, shares, strict=True)) / sum(shares),
-        "class_forgetting": sum(lost) / len(lost) if lost else 0.0,
+        "a_auc": fmean(curve, shares),
+        "class_forgetting": fmean(lost) if lost else 0.0,
     }
 
 
 def pooled_row(adjacency: Tensor, features: Tensor, hops: int = 2, places: int = 40) -> Tensor:
     """The twin of `Pooling.rows` for one graph, sum by sum: means, then a curve over each sum."""
     operator, h = dense_operator(adjacency, "symmetric"), features.double()
-    stops = [float(k) for k in range(places + 1)]
-    stops += [places * 2 ** (k / 2) for k in range(1, 17)]
     row: list[float] = []
     for hop in range(hops + 1):
         h = operator @ h if hop else h
         row += (h.sum(dim=0) / h.shape[0]).tolist()
         for total in h.sum(dim=0).tolist():
-            curve = [0.0] * len(stops)
-            size, sign = min(abs(total), stops[-1]), 1.0 if total >= 0 else -1.0
-            right = next((k for k, stop in enumerate(stops) if stop >= size), len(stops) - 1)
-            left = max(right - 1, 0)
-            share = 1.0
-            if right > places:  # beyond them by the logarithm
-                share = (math.log2(size) - math.log2(stops[left])) / 0.5
-            elif right:
-                share = size - stops[left]
-            curve[left] += sign * (1 - share)
-            curve[right] += sign * share
+            size, sign = abs(total), 1.0 if total >= 0 else -1.0
+            # whole numbers are stops of the curve; beyond the last by the logarithm, two per octave
+            stop = size if size <= places else places + 2 * math.log2(size / places)
+            left = min(int(stop), places + 15)
+            share = min(stop - left, 1.0)
+            curve = [0.0] * (places + 17)
+            curve[left], curve[left + 1] = sign * (1 - share), sign * share
             row += curve[1:]
     return torch.tensor(row, dtype=torch.float64)
 
@@ -379,3 +338,19 @@ def next_item_scores(
             queries[row, place[name]] += math.exp(-age / query_decay)
     found: Tensor = queries @ weights_of_items
     return found
+
+
+def nearest_rows(
+    rows: Sequence[Sequence[float]], count: int, order: Sequence[int]
+) -> list[list[int]]:
+    """The nearest other rows of every row, one pair at a time; ties go to the next in order."""
+    n = len(rows)
+
+    def nearest(i: int) -> list[int]:
+        def far(j: int) -> tuple[float, int]:
+            square = sum((a - b) ** 2 for a, b in zip(rows[i], rows[j], strict=True))
+            return square, (order[j] - order[i]) % n
+
+        return sorted(sorted((j for j in range(n) if j != i), key=far)[:count])
+
+    return [nearest(i) for i in range(n)]

@@ -17,12 +17,12 @@ import torch
 from tests.harness.fuzz.table_targets import make_stream
 from tests.harness.fuzz.targets import QUICK, batches
 from undrift.errors import InputError
-from undrift.experiments.bench import record_plans
+from undrift.experiments.bench import BUSY, FAILED, WorkerSettings, perform, record_plans
 from undrift.experiments.checkpoint import clean
 from undrift.experiments.plan import BenchPlan, PlanRow, jobs_of
 from undrift.experiments.store import load_records
-from undrift.experiments.worker import BUSY, FAILED, WorkerSettings, perform
 from undrift.folder.folder import LearnerFolder
+from undrift.folder.recommender import RecommenderFolder
 from undrift.learners.bare import Bare
 from undrift.storage.files import load_state, save_state, writable_folder
 from undrift.storage.lock import sweep
@@ -150,6 +150,31 @@ def forgetting(place: Path) -> Scenario:
     return _desk_step(place, lambda f: LearnerFolder(f / "desk").forget(second), 1, check)
 
 
+def erasing(place: Path) -> Scenario:
+    """A recommender in a folder forgets a session; after it the batch is another one."""
+    place.mkdir()
+    rows = {"session": ["s", "s", "t", "t"], "item": ["a", "b", "a", "c"]}
+    living = RecommenderFolder.new(place / "desk", remember_nodes=True)
+    living.observe(rows, in_order=True)
+    living.observe({**rows, "session": ["u", "u", "v", "v"]})
+
+    def step(folder: Path) -> None:
+        desk = RecommenderFolder(folder / "desk")
+        if desk.learner().sessions_ == 4:  # not done yet
+            desk.forget_node("session s", [rows])
+
+    def check(folder: Path, done: bool) -> None:
+        desk = RecommenderFolder(folder / "desk")
+        assert desk.learner().sessions_ in ((3,) if done else (3, 4)), "half a step"
+        step(folder)
+        assert desk.forget_node("session s").outcome == "never here", "again does not work"
+        desk.verify()
+        assert not list(folder.rglob("*.part")), "something was left"
+        assert len(list(folder.rglob("state-*"))) == 1, "two states give away the session"
+
+    return Scenario(place, step, check)
+
+
 def _counts(living: LearnerFolder) -> dict[str, list[float]]:
     tensors = living.learner().state().tensors
     return {name: t.double().flatten().tolist() for name, t in tensors.items() if "counts" in name}
@@ -221,7 +246,7 @@ def reporting(place: Path) -> Scenario:
     few = [each for each in figure.all_figures(records) if not each.left_out][:1]
 
     def step(folder: Path) -> None:
-        with mock.patch("undrift.reporting.figures.figure.all_figures", return_value=few):
+        with mock.patch("undrift.reporting.report.all_figures", return_value=few):
             report.write_report(records, folder / "report")
 
     (place / "start").mkdir()
@@ -251,6 +276,7 @@ SCENARIOS: dict[str, Callable[[Path], Scenario]] = {
     "observe in a folder": observing,
     "observe with noise": releasing,
     "forget in a folder": forgetting,
+    "erase in a shop": erasing,
     "a step of bench": benching,
     "write a report": reporting,
 }

@@ -12,7 +12,8 @@ from tests.harness.crowds import CROWDS, crowd
 from tests.harness.faults import KINDS, crash_everywhere, kill_at_random
 from tests.harness.fuzz.targets import QUICK, batches
 from tests.harness.scenarios import SCENARIOS
-from undrift.folder import draft
+from tests.harness.torture import KILLED
+from undrift.folder import step
 from undrift.folder.folder import LearnerFolder
 from undrift.folder.store import states
 from undrift.storage.files import write_atomically
@@ -23,8 +24,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="faults need for
 
 def old_or_new(folder: Path, done: bool) -> None:
     text = (folder / "x").read_bytes()
-    assert text in (b"old", b"new"), text
-    assert not done or text == b"new"
+    assert text in ((b"new",) if done else (b"old", b"new")), text
     sweep([folder])
     assert [path.name for path in folder.iterdir()] == ["x"]
 
@@ -63,10 +63,7 @@ def test_an_error_that_is_no_sentence_is_caught(start: Path) -> None:
         crash_everywhere(start, raw, lambda *_: None, kinds=("no space",))
 
 
-STEPS = ["make a folder", "observe in a folder", "observe with noise", "a step of bench"]
-
-
-@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize("name", sorted(KILLED))
 def test_a_step_survives_some_faults(tmp_path: Path, name: str) -> None:
     made = SCENARIOS[name](tmp_path / "x")
     for kind in KINDS[0], KINDS[3]:
@@ -90,14 +87,14 @@ def test_a_crowd_that_fails_says_so(tmp_path: Path) -> None:
     def wrong(folder: Path) -> None:
         raise ZeroDivisionError
 
-    with pytest.raises(AssertionError, match=r"\[0, 79\](.|\n)*ZeroDivisionError"):
+    with pytest.raises(AssertionError, match="ZeroDivisionError"):
         crowd(tmp_path, [lambda folder: None, wrong])
 
 
 def test_a_clock_that_goes_backwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps are counted, not timed: nothing is lost, kept or refused by the clock."""
     hours = iter(range(20, 0, -1))
-    monkeypatch.setattr(draft, "now", lambda: f"2026-01-01T{next(hours):02}:00:00+00:00")
+    monkeypatch.setattr(step, "now", lambda: f"2026-01-01T{next(hours):02}:00:00+00:00")
     monkeypatch.setattr(time, "time", lambda: 1e9 + next(hours))
     living = LearnerFolder.new(tmp_path / "desk", "bare", settings=QUICK, keep=1)
     first, second = batches((0, 1), (2, 3))

@@ -14,8 +14,7 @@ import torch
 from safetensors.torch import save
 
 import undrift
-from tests.harness.fuzz.graph_targets import GRAPH_TARGETS
-from tests.harness.fuzz.targets import OWN_TARGETS
+from tests.harness.fuzz.targets import QUICK, TARGETS
 from undrift.datasets.archives import unpack_zip
 from undrift.datasets.readers import read_npz, read_pyg
 from undrift.datasets.tables import read_tables
@@ -23,7 +22,6 @@ from undrift.errors import InputError
 from undrift.experiments.plans import read_plan
 from undrift.folder.folder import LearnerFolder
 from undrift.folder.store import _version
-from undrift.graphs import Graph
 from undrift.learners.registry import make_learner
 from undrift.scale.graph_folder import GraphFolder
 from undrift.storage.files import load_state, save_state
@@ -32,7 +30,7 @@ from undrift.storage.state import State
 from undrift.streams.file import load_stream_file
 from undrift.testing.graphs import tiny_graph, tiny_stream
 
-EDGE = "'a' AS source, 'a' AS target"
+BATCH = tiny_graph(nodes=24, classes=2)
 
 
 def with_member(path: Path, name: str, data: bytes) -> Path:
@@ -70,7 +68,7 @@ def header(text: str) -> bytes:
 def test_an_npz_with_a_strange_member(
     tmp_path: Path, member: str, data: bytes, sentence: str
 ) -> None:
-    GRAPH_TARGETS[0].make(tmp_path)
+    TARGETS["npz"].make(tmp_path)
     path = with_member(tmp_path / "graph.npz", f"{member}.npy", data)
     with pytest.raises(InputError, match=sentence):
         read_npz(path)
@@ -79,13 +77,13 @@ def test_an_npz_with_a_strange_member(
 def test_a_split_of_another_shape(tmp_path: Path) -> None:
     huge = npy([1]).replace(b"(1,)", b"(9" + b"0" * 25 + b",)").replace(b" " * 26, b"", 1)
     torn = b"\x93NUMPY\x01\x00\x04\x00{'{(" + bytes(8)
-    wrong = {"version": [npy([[1]]), huge, torn], "classes": [b"text", npy([1e308, np.inf])]}
-    wrong["nodes"] = [npy(2**31 - 1), npy(1e308), npy(np.inf)]
-    for name, several in wrong.items():
-        for data in several:
-            save_split(tmp_path / "split.npz", tiny_stream().saved_split())
-            with pytest.raises(InputError, match="is damaged or is not a split"):
-                load_split(with_member(tmp_path / "split.npz", f"{name}.npy", data))
+    wrong = [("version", data) for data in (npy([[1]]), huge, torn)]
+    wrong += [("classes", data) for data in (b"text", npy([1e308, np.inf]))]
+    wrong += [("nodes", npy(number)) for number in (2**31 - 1, 1e308, np.inf)]
+    for name, data in wrong:
+        save_split(tmp_path / "split.npz", tiny_stream().saved_split())
+        with pytest.raises(InputError, match="is damaged or is not a split"):
+            load_split(with_member(tmp_path / "split.npz", f"{name}.npy", data))
 
 
 def save_graph(path: Path, **changes: object) -> Path:
@@ -171,7 +169,9 @@ def test_a_name_that_no_disk_takes(tmp_path: Path) -> None:
 
 
 def test_a_column_of_maps(tmp_path: Path) -> None:
-    for name, columns in (("n", "'a' AS id, MAP(['x'], [1]) AS label, 1.0 AS x"), ("e", EDGE)):
+    tables = {"n": "'a' AS id, MAP(['x'], [1]) AS label, 1.0 AS x"}
+    tables["e"] = "'a' AS source, 'a' AS target"
+    for name, columns in tables.items():
         duckdb.sql(f"COPY (SELECT {columns}) TO '{tmp_path / name}.parquet'")
     with pytest.raises(InputError, match="must hold texts or numbers, but row 1 has a dict"):
         read_tables(tmp_path / "n.parquet", tmp_path / "e.parquet")
@@ -179,8 +179,7 @@ def test_a_column_of_maps(tmp_path: Path) -> None:
 
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
-    learner = make_learner("bare", epochs=1, hidden=(4,))
-    learner.observe(tiny_stream().task(0)).save(tmp_path / "state")
+    make_learner("bare", **QUICK).observe(tiny_stream().task(0)).save(tmp_path / "state")
     return tmp_path / "state"
 
 
@@ -209,13 +208,9 @@ def test_what_a_file_says_cannot_rule_a_terminal() -> None:
     assert str(InputError("word " * 900 + "; end")).endswith("; end")
 
 
-# a learner's folder ----------------------------------------------------------------------
-
-
 @pytest.fixture
 def desk(tmp_path: Path) -> Path:
-    living = LearnerFolder.new(tmp_path / "desk", "bare", settings={"epochs": 1, "hidden": (4,)})
-    living.observe(batch())
+    LearnerFolder.new(tmp_path / "desk", "bare", settings=QUICK).observe(BATCH)
     return tmp_path / "desk"
 
 
@@ -233,15 +228,11 @@ def test_json_that_is_nested_too_deeply(desk: Path, tmp_path: Path) -> None:
         _version(tmp_path / "s", {"folder": deep})
 
 
-def batch() -> Graph:
-    return tiny_graph(nodes=24, classes=2)
-
-
 def test_another_key(desk: Path) -> None:
     """With it no batch is known, and one would be learned twice."""
     (desk / "key").write_text("00" * 32)
     with pytest.raises(InputError, match="key is missing or damaged"):
-        LearnerFolder(desk).observe(batch())
+        LearnerFolder(desk).observe(BATCH)
 
 
 def test_a_state_without_its_method(desk: Path) -> None:
@@ -252,19 +243,10 @@ def test_a_state_without_its_method(desk: Path) -> None:
         LearnerFolder(desk)
 
 
-def test_the_last_line_of_a_history(desk: Path) -> None:
-    lines = (desk / "history.jsonl").read_text().splitlines()
-    last = json.loads(lines[-1]) | {"nodes": 7}
-    (desk / "history.jsonl").write_text(f"{lines[0]}\n{json.dumps(last)}\n")
-    with pytest.raises(InputError, match="the line of step 1 is not what the state says"):
-        LearnerFolder(desk).verify()
-
-
 def test_the_words_of_a_graph_folder(tmp_path: Path) -> None:
-    next(target for target in OWN_TARGETS if target.name == "graph folder").make(tmp_path)
+    TARGETS["graph folder"].make(tmp_path)
     path = tmp_path / "graph" / "graph.json"
     told = json.loads(path.read_text())
-    told["columns"][0], told["columns"][1] = told["columns"][1], told["columns"][0]
-    path.write_text(json.dumps(told))
+    path.write_text(json.dumps(told | {"columns": told["columns"][::-1]}))
     with pytest.raises(InputError, match=r"graph\.json is damaged"):
         GraphFolder(tmp_path / "graph")

@@ -22,8 +22,9 @@ from typing import Any
 import torch
 
 from tests.harness.crowds import CROWDS
-from tests.harness.faults import KINDS, crash_everywhere, kill_at_random
-from tests.harness.fuzz.__main__ import main as fuzz
+from tests.harness.faults import KINDS, crash_everywhere, ended, forked, kill_at_random
+from tests.harness.fuzz.guard import OUTCOMES, run_cases
+from tests.harness.fuzz.targets import TARGETS
 from tests.harness.metamorphic import NOT_INVARIANT, RELATIONS, check_relation
 from tests.harness.scenarios import SCENARIOS
 from undrift.learners.registry import METHODS
@@ -37,14 +38,13 @@ Job = tuple[Any, ...]
 def main(arguments: list[str] | None = None) -> int:
     """Run every part; 1 where something did not survive."""
     parser = argparse.ArgumentParser(prog="python -m tests.harness.torture", description=__doc__)
-    parts = [*PARTS, "files"]
-    parser.add_argument("--parts", nargs="+", default=parts, choices=parts)
+    parser.add_argument("--parts", nargs="+", default=[*PARTS], choices=[*PARTS])
     parser.add_argument("--steps", nargs="+", default=[*SCENARIOS], choices=[*SCENARIOS])
     parser.add_argument("--every", type=int, default=1, help="faults at each so-manieth call")
     parser.add_argument("--kills", type=int, default=1000, help="of each step")
     parser.add_argument("--first", type=int, default=0, help="the first seed of kills and files")
     parser.add_argument("--cases", type=int, default=5000, help="files to change and read")
-    parser.add_argument("--seconds", type=float, default=3600.0, help="for the files")
+    parser.add_argument("--kinds", nargs="+", default=[*TARGETS], choices=[*TARGETS])
     parser.add_argument("--workers", type=int, default=1)
     asked = parser.parse_args(arguments)
     failed = 0
@@ -52,9 +52,6 @@ def main(arguments: list[str] | None = None) -> int:
         failed += "failed" in line
         sys.stdout.write(json.dumps(line) + "\n")
         sys.stdout.flush()
-    if "files" in asked.parts:
-        given = {each: getattr(asked, each) for each in ("cases", "workers", "first", "seconds")}
-        failed += fuzz([str(word) for name, n in given.items() for word in (f"--{name}", n)])
     return int(failed > 0)
 
 
@@ -66,6 +63,7 @@ def _lines(asked: argparse.Namespace) -> Iterator[Line]:
     jobs: list[Job] = [("faults", name, kind, asked.every) for name in names for kind in KINDS]
     jobs += [("kills", name, kills, s) for name in names if name in KILLED for s in seeds]
     jobs += [("crowds", name, size) for name in CROWDS for size in (2, 8)]
+    jobs += _files_jobs(asked)
     os.environ["CUDA_VISIBLE_DEVICES"] = ""  # a process that has used a GPU cannot be forked
     yield from _added_up([job for job in jobs if job[0] in asked.parts], asked.workers)
     os.environ.pop("CUDA_VISIBLE_DEVICES")
@@ -73,6 +71,16 @@ def _lines(asked: argparse.Namespace) -> Iterator[Line]:
         there = [r for r in RELATIONS if r != "on a GPU" or torch.cuda.is_available()]
         jobs = [("relations", relation, method) for method in METHODS for relation in there]
         yield from _added_up(jobs, asked.workers)
+
+
+def _files_jobs(asked: argparse.Namespace) -> list[Job]:
+    """(kind of file, first seed, seeds), each kind's share by its weight."""
+    total, jobs = sum(TARGETS[name].weight for name in asked.kinds), []
+    for name in asked.kinds:
+        count = max(1, round(asked.cases * TARGETS[name].weight / total))
+        for start in range(0, count, 2 * _PIECE):
+            jobs.append(("files", name, asked.first + start, min(2 * _PIECE, count - start)))
+    return jobs
 
 
 def _added_up(jobs: list[Job], workers: int) -> Iterator[Line]:
@@ -94,7 +102,7 @@ def _added_up(jobs: list[Job], workers: int) -> Iterator[Line]:
 
 def _sum(one: Line, other: Line) -> Line:
     total: Line = {name: one[name] for name in ("part", "step", "calls") if name in one}
-    total |= {name: one[name] + other[name] for name in ("runs", "begun") if name in one}
+    total |= {name: one[name] + other[name] for name in ("runs", "begun", *OUTCOMES) if name in one}
     total |= {"first": min(one["first"], other["first"])} if "first" in one else {}
     total |= {"apart": max(one["apart"], other["apart"])} if "apart" in one else {}
     return total | {"seconds": round(one["seconds"] + other["seconds"], 1)}
@@ -138,11 +146,21 @@ def _relation(place: Path, name: str, method: str) -> Line:
     return {"runs": 1, "apart": 0.0 if method in NOT_INVARIANT.get(name, {}) else apart}
 
 
+def _files(place: Path, name: str, first: int, count: int) -> Line:
+    """Files of one kind, changed and read in a process that may die of it."""
+    place.mkdir()
+    cases = forked(lambda folder: run_cases(TARGETS[name], first, count, folder), place)
+    code, told = ended(cases, place), place / "told"
+    assert code == 0, f"the process ended ({code}), too long at it or killed: {told.read_text()}"
+    return {"runs": count, **json.loads(told.read_text(encoding="utf-8"))}
+
+
 PARTS: dict[str, Callable[..., Line]] = {
     "faults": _faults,
     "kills": _kills,
     "crowds": _crowd,
     "relations": _relation,
+    "files": _files,
 }
 
 

@@ -87,10 +87,11 @@ def test_a_user_with_tables_in_memory(kind: str, tmp_path: Path) -> None:
     found = desk.predict(tables(3, "fine", "takeover"))
     frame = make(found.to_frame(probabilities=True))
     shown = getattr(frame, "column_names", getattr(frame, "columns", frame))
-    assert list(shown) == ["id", "predicted", "p_fine", "p_mule", "p_takeover"]
-    assert list(map(str, frame["predicted"])) == may[0]["label"]
+    columns = "id class probability runner_up p_fine p_mule p_takeover"
+    assert list(shown) == columns.split()
+    assert list(map(str, frame["class"])) == may[0]["label"]
     some = desk.predict(tables(3, "fine", "takeover"), nodes=["takeover-3-25"])
-    assert some.to_frame() == {"id": ["takeover-3-25"], "predicted": ["takeover"]}
+    assert some.to_frame()["class"] == ["takeover"]
 
     # the same content is the same batch, in memory or as files
     files = written(month(1, "fine", "mule"), tmp_path)
@@ -117,8 +118,8 @@ def test_a_networkx_user(tmp_path: Path) -> None:
         for k in range(60):
             kind = kinds[k % len(kinds)]
             g.add_node(f"v{k}", x=[draw.gauss(4.0 * (kind == j), 1.0) for j in range(4)], y=kind)
-        near = [(k, (k + step * len(kinds)) % 60) for k in range(60) for step in (1, 2)]
-        g.add_edges_from((f"v{a}", f"v{b}") for a, b in near)
+        for k in range(60):
+            g.add_edges_from((f"v{k}", f"v{(k + step * len(kinds)) % 60}") for step in (1, 2))
         return g
 
     learner = undrift.Propagation()

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from undrift.experiments.manifest import load_manifest, manifest_path
-from undrift.experiments.store import load_records
+from tests.journeys.shell import MAIN
+from undrift.experiments.store import load_manifest, load_records, manifest_path
 from undrift.reporting.tables.compare import compare
-from undrift.reporting.tables.formats import csv_table, markdown_table
+from undrift.reporting.tables.formats import markdown_table
 
 KILLS = int(os.environ.get("UNDRIFT_KILLS", "2"))
 
@@ -39,9 +39,8 @@ adr = { gamma = [0.1, 1.0] }
 
 
 def command(out: Path) -> list[str]:
-    program = "from undrift.cli import main; main()"
     plan = str(out.parent / "plan.toml")
-    return [sys.executable, "-c", program, "bench", plan, "--workers", "1", "--out", str(out)]
+    return [sys.executable, "-c", MAIN, "bench", plan, "--workers", "1", "--out", str(out)]
 
 
 def table(out: Path) -> tuple[str, object]:
@@ -54,6 +53,7 @@ def table(out: Path) -> tuple[str, object]:
         for name, result in records.results.items()
     }
     chosen = {search.spec.id: (search.chosen, search.trials) for search in records.searches}
+    assert len(numbers) == 6
     return markdown_table(replace(made, costs={})), (numbers, chosen)
 
 
@@ -80,20 +80,14 @@ def test_the_table_after_power_cuts_is_that_of_an_undisturbed_bench(tmp_path: Pa
     assert table(rough) == table(calm)
     assert not list(rough.rglob("*.safetensors"))
     assert not list(rough.rglob("*.part"))
-    made = compare(load_records(rough).results, load_manifest(manifest_path("power-cut", rough)))
-    assert csv_table(made).count("\n") > 6
 
 
 def test_two_benches_share_a_folder(tmp_path: Path) -> None:
     """Every run is made by one of them, and both end well."""
     (tmp_path / "plan.toml").write_text(PLAN.replace("seeds = [0, 1]", "seeds = [0]"))
     out = tmp_path / "runs"
-    both = [
-        subprocess.Popen(command(out), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for _ in range(2)
-    ]
-    ends = [bench.communicate(timeout=240) for bench in both]
-    assert [bench.returncode for bench in both] == [0, 0], ends
+    both = [subprocess.Popen(command(out), stdout=subprocess.DEVNULL) for _ in range(2)]
+    assert [bench.wait(timeout=240) for bench in both] == [0, 0]
     records = load_records(out)
     assert len(records.results) == 3
     assert all(cell.run in records.results for cell in records.manifests[0].cells)

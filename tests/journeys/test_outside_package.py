@@ -10,16 +10,15 @@ import csv
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import sysconfig
 import tomllib
 import venv
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from shutil import copytree
-from typing import Any
 
 import pytest
 
@@ -35,7 +34,6 @@ PAGE = DOCS / "experiments.md"
 (FIGURE,) = re.findall(r"```python\n(from undrift.reporting.*?)```", PAGE.read_text(), re.DOTALL)
 (FIGURE_ENTRY,) = re.findall(r'undrift.figures"\]\n(.*?) = ".*?:(.*?)"', PAGE.read_text())
 METHOD = re.findall(r"```python\n(.*?)```", (DOCS / "adding-a-method.md").read_text(), re.DOTALL)[0]
-METHODS = {"joint", "nearest-mean", "adr"}
 PLAN = """
 name = "mine"
 streams = ["ring-cl"]
@@ -88,42 +86,29 @@ def installed(folder: Path) -> Path:
 
 
 def commands(
-    python: Path, folder: Path, lines: Sequence[Sequence[str]], code: int
+    python: Path, folder: Path, lines: Sequence[str], code: int
 ) -> tuple[list[str], list[str]]:
     """What each command line printed, and said beside it; the last one ends with this code."""
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment = {**inherited, "COLUMNS": "240", "OMP_NUM_THREADS": "1"}
+    words = [python, "-c", ALL, json.dumps([*map(shlex.split, lines)])]
     done = subprocess.run(
-        [python, "-c", ALL, json.dumps(lines)],
-        cwd=folder,
-        env={**inherited, "COLUMNS": "240", "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
+        words, cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == code, done.stderr
     return done.stdout.split("\f\n"), done.stderr.split("\f\n")
 
 
-@dataclass(frozen=True)
 class Outcome:
-    """What the commands left behind."""
+    """What the commands left behind: the runs and the report of a folder."""
 
-    results: dict[str, dict[str, Any]]
-    page: str
-    tables: dict[str, list[dict[str, str]]]
-    figures: set[str]
-
-    @classmethod
-    def of(cls, folder: Path) -> Outcome:
-        """The runs and the report of a folder."""
+    def __init__(self, folder: Path) -> None:
         report, runs = folder / "report", folder.glob("runs/*/result.json")
+        self.results = {path.parent.name: json.loads(path.read_text()) for path in runs}
+        self.page = (report / "index.html").read_text()
         tables = {path.stem: path.read_text() for path in (report / "tables").glob("*.csv")}
-        return cls(
-            {path.parent.name: json.loads(path.read_text()) for path in runs},
-            (report / "index.html").read_text(),
-            {name: list(csv.DictReader(text.splitlines())) for name, text in tables.items()},
-            {path.name for path in (report / "figures").iterdir()},
-        )
+        self.tables = {name: [*csv.DictReader(t.splitlines())] for name, t in tables.items()}
+        self.figures = {path.name for path in (report / "figures").iterdir()}
 
 
 def test_what_another_package_brings_is_in_every_command(
@@ -134,25 +119,21 @@ def test_what_another_package_brings_is_in_every_command(
     quick = ["--set", "epochs=5", "--set", "hidden=8,8"]
     assert start(["run", "--method", "joint", *quick]) == 0  # before it was installed
     Path("plan.toml").write_text(PLAN)
-    printed, said = commands(
-        installed(tmp_path / "outside"),
-        tmp_path,
-        [
-            ["methods"],
-            ["streams"],
-            ["streams", "--show", "ring-cl"],
-            ["bench", "plan.toml", "--workers", "1"],
-            ["run", "--method", "theirs.nearest_mean:NearestMean", "--stream", "ring-cl"],
-            ["results", "--filter", "method=nearest-mean"],
-            ["results", "--csv", "-", "--columns", "method,stream,worst", "--sort", "worst"],
-            ["results", "--csv", "-", "--query", "SELECT max(worst) AS best FROM results"],
-            ["report", "runs"],
-            ["run", "--method", "unfinished"],
-        ],
-        code=2,
-    )
+    lines = [
+        "methods",
+        "streams",
+        "streams --show ring-cl",
+        "bench plan.toml --workers 1",
+        "run --method theirs.nearest_mean:NearestMean --stream ring-cl",
+        "results --filter method=nearest-mean",
+        "results --csv - --columns method,stream,worst --sort worst",
+        "results --csv - --query 'SELECT max(worst) AS best FROM results'",
+        "report runs",
+        "run --method unfinished",
+    ]
+    printed, said = commands(installed(tmp_path / "outside"), tmp_path, lines, code=2)
     methods, streams, about_ring, _, shown, asked, table, best, _, _ = printed
-    outcome = Outcome.of(tmp_path)
+    outcome = Outcome(tmp_path)
     check_the_method(outcome, methods, asked)
     check_the_stream(outcome, streams, about_ring)
     check_the_metric(outcome, shown, table, best)
@@ -179,33 +160,31 @@ def check_that_each_is_one_file_and_one_line() -> None:
     assert sum(len(door) for door in doors.values()) == len(named)
 
 
+def line_of(text: str, word: str) -> str:
+    (line,) = [line for line in text.splitlines() if word in line]
+    return line
+
+
 def check_the_method(outcome: Outcome, methods: str, asked: str) -> None:
-    (line,) = [line for line in methods.splitlines() if line.startswith("nearest-mean")]
-    assert "prototypes" in line
-    assert "one mean and count" in line
-    (broken,) = [line for line in methods.splitlines() if line.startswith("unfinished")]
-    assert "broken" in broken
-    assert "theirs.unfinished" in methods  # where it was looked for
+    assert "one mean and count" in line_of(methods, "nearest-mean ")
+    assert "broken" in line_of(methods, "unfinished ")
     # the full name of a method that has an entry point is recorded as its short one
     specs = [result["spec"] for result in outcome.results.values()]
-    assert {spec["method"] for spec in specs} == METHODS
-    assert "nearest-mean" in asked
-    assert "Nearest mean" in outcome.page
     rules = {spec["method"]: spec["params"].get("merging") for spec in specs}
     assert rules == {"joint": None, "nearest-mean": None, "adr": "recent"}
+    assert "nearest-mean" in asked
+    assert "Nearest mean" in outcome.page
 
 
 def check_the_stream(outcome: Outcome, streams: str, about: str) -> None:
-    (line,) = [line for line in streams.splitlines() if "ring-cl" in line]
+    line = line_of(streams, "ring-cl")
     assert line.split()[:6] == ["ring-cl", "120", "240", "6", "6", "3"]
     assert "rings of the outside package" in line
     assert "generator: theirs.rings.make_graph()" in about
     there = [r for r in outcome.results.values() if r["spec"]["stream"] == "ring-cl"]
     assert {r["spec"]["method"] for r in there} == {"nearest-mean", "adr"}
     assert {r["provenance"]["generator"] for r in there} == {"theirs.rings.make_graph()"}
-    assert {len(r["matrix"]["class"]) for r in there} == {3}
     assert "Ring-CL" in outcome.page
-    assert "ring-cl" in {row["stream"] for rows in outcome.tables.values() for row in rows}
 
 
 def check_the_metric(outcome: Outcome, shown: str, table: str, best: str) -> None:
@@ -217,13 +196,9 @@ def check_the_metric(outcome: Outcome, shown: str, table: str, best: str) -> Non
     found = [float(row["worst"]) for row in csv.DictReader(table.splitlines())]
     assert found == pytest.approx(sorted(lowest.values(), reverse=True))
     assert float(best.split()[1]) == max(lowest.values())
-
-    rows = [row for name in ("mine", "other-runs") for row in outcome.tables[name]]
-    means = {
-        row["runs"]: float(row["mean"]) for row in rows if row["metric"] == "worst" and row["runs"]
-    }
-    assert means == pytest.approx({name: lowest[name] for name in means})
-    assert {outcome.results[name]["spec"]["method"] for name in means} == METHODS
+    rows = [row for name in ("mine", "other-runs") for row in outcome.tables[name] if row["runs"]]
+    means = {row["runs"]: float(row["mean"]) for row in rows if row["metric"] == "worst"}
+    assert means == pytest.approx(lowest)
     assert "A_min" in outcome.page
 
 

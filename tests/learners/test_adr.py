@@ -1,4 +1,4 @@
-"""ADR: each stage against its equation, and every option does what it says."""
+"""ADR and ADR+: each stage against its equation, and every option does what it says."""
 
 from __future__ import annotations
 
@@ -13,30 +13,31 @@ from tests.harness.references import joint_ridge, merged_layer
 from undrift.analytic.random_maps import Expansion
 from undrift.analytic.statistics import one_hot
 from undrift.encoders.encoder import Encoder, batch_of
+from undrift.encoders.training import trainable
 from undrift.errors import InputError
-from undrift.learners.adr import Adr, AdrLearned
+from undrift.learners.adr import Adr, AdrLearned, AdrStages
 from undrift.learners.adr_plus import AdrPlus
-from undrift.merging.average import Average
+from undrift.merging import merging_rule
 from undrift.merging.fisher import Fisher, diagonal_fisher, unit_norm
-from undrift.merging.magmax import MagMax
-from undrift.merging.regmean import RegMean
-from undrift.merging.ties import Ties
-from undrift.sharing import sharing
+from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
-from undrift.testing.check_living import refused, tiny_batch
-from undrift.testing.graphs import tiny_stream
+from undrift.testing.check_living import tiny_batch
+from undrift.testing.graphs import tiny_graph, tiny_stream
+
+QUICK: dict[str, Any] = {"epochs": 6, "hidden": (10, 8), "lr": 1e-2, "lr_next": 1e-2}
 
 
 def adr(**params: Any) -> Adr:
-    return Adr.from_params(
-        **{"epochs": 6, "hidden": (10, 8), "lr": 1e-2, "lr_next": 1e-2, **params}
-    )
+    return Adr.from_params(**{**QUICK, **params})
 
 
-def observed(learner: Adr, tasks: int = 3) -> list[tuple[Task, AdrLearned]]:
+def plus(**params: Any) -> AdrPlus:
+    return AdrPlus.from_params(**{**QUICK, **params})
+
+
+def observed(learner: AdrStages, stream: TaskStream | None = None) -> list[tuple[Task, AdrLearned]]:
     """What the learner knows after every task."""
-    stream = tiny_stream()
-    return [(stream.task(t), learner.observe(stream.task(t)).learned_) for t in range(tasks)]
+    return [(task, learner.observe(task).learned_) for task in stream or tiny_stream()]
 
 
 def same(one: Encoder, other: Encoder) -> bool:
@@ -119,42 +120,6 @@ def test_a_class_that_comes_back_weighs_by_its_rows_so_far(nodes: str) -> None:
     assert float((known.classifier - slow).norm() / slow.norm()) < 1e-9
 
 
-def test_what_moving_encoders_cannot_do_is_refused() -> None:
-    batch = tiny_batch((0, 1))
-    learner = adr().observe(batch)
-    assert "ADR cannot forget" in refused("forgetting", lambda: learner.forget(batch))
-    assert "ADR cannot revise" in refused("revising", lambda: learner.revise(batch, batch))
-    assert "ADR cannot merge" in refused("merging", lambda: learner.merge(adr()))
-
-
-def test_the_old_name_of_the_merging_rule_is_read() -> None:
-    learner = adr(merge="average").observe(tiny_stream().task(0))
-    assert learner.params()["merging"] == "average"
-    state = learner.state()
-    rest = {name: value for name, value in state.params.items() if name != "merging"}
-    old = replace(state, params={**rest, "merge": "average"})
-    graph = tiny_stream().graph
-    assert torch.equal(adr(merging="average").load(old).scores(graph), learner.scores(graph))
-    with pytest.raises(InputError, match="merging='average'"):
-        adr().load(old)
-
-
-def test_balanced_and_plain_share_no_merge() -> None:
-    """Side by side they train once, and each merges and classifies by its own weights."""
-    stream = thin(tiny_stream(nodes=180), (4.5, 9.0))
-    together = [adr(balanced=b) for b in (False, True)]
-    for task in stream:
-        with sharing():
-            for learner in together:
-                learner.observe(task)
-    for learner in together:
-        alone = adr(balanced=learner.balanced)
-        for task in stream:
-            alone.observe(task)
-        assert torch.equal(alone.scores(stream.graph), learner.scores(stream.graph))
-    assert not torch.allclose(*(learner.scores(stream.graph) for learner in together), atol=1e-3)
-
-
 def test_scores_are_the_expanded_embedding_times_the_classifier() -> None:
     learner = adr(alpha=2)
     steps = observed(learner)
@@ -179,8 +144,7 @@ def test_merge_none_predicts_with_the_last_encoder() -> None:
 @pytest.mark.parametrize("rule", ["average", "magmax", "regmean", "ties"])
 def test_merged_encoder_is_the_rule_over_all_tasks(rule: str) -> None:
     steps = observed(adr(merging=rule))
-    kinds: dict[str, Any] = {"average": Average, "magmax": MagMax, "ties": Ties}
-    memory = kinds.get(rule, RegMean)()
+    memory: Any = merging_rule(rule)()
     for task, known in steps:
         theta = known.start
         trace = theta.trace(task.graph, task.train.nonzero().flatten())
@@ -191,117 +155,85 @@ def test_merged_encoder_is_the_rule_over_all_tasks(rule: str) -> None:
     assert not same(steps[-1][1].merged, steps[0][1].merged)
 
 
-@pytest.mark.parametrize("nodes", ["train", "all"])
-def test_fisher_merging_weighs_by_the_fisher_of_each_task(nodes: str) -> None:
-    steps = observed(adr(merging="fisher", logits="seen", nodes=nodes))  # keeps each head
-    memories = [known.memory for _, known in steps]
-    totals = [m.total for m in memories if isinstance(m, Fisher)]
-    assert len(totals) == 3
-    nothing = tuple(torch.zeros_like(w) for w in totals[0])
-    fishers = [
-        tuple(b - a for a, b in zip(before, after, strict=True))
-        for before, after in zip([nothing, *totals[:-1]], totals, strict=True)
-    ]
-    memory = Fisher()
-    for (_, known), fisher in zip(steps, fishers, strict=True):
-        memory = memory.add(known.start.weights, fisher)
-    for fast, slow in zip(steps[-1][1].merged.weights, memory.merge(), strict=True):
-        assert torch.allclose(fast.double(), slow, atol=1e-6)
-    for (task, known), fisher in zip(steps, fishers, strict=True):
-        again = many_probes(task, known, nodes)
-        for estimate, better in zip(fisher, again, strict=True):
-            likeness = torch.cosine_similarity(estimate.flatten(), better.flatten(), dim=0)
-            assert float(likeness) > 0.85  # 32 probes against 300
-
-
-def many_probes(task: Task, known: AdrLearned, nodes: str) -> tuple[torch.Tensor, ...]:
-    assert known.head is not None
-    weights = tuple(w.clone().requires_grad_() for w in known.start.weights)
+def test_fisher_merging_weighs_by_the_fisher_of_the_trained_model() -> None:
+    task = tiny_stream().task(0)
+    known: AdrLearned = adr(merging="fisher", logits="seen").observe(task).learned_
+    assert isinstance(known.memory, Fisher)
+    assert known.head is not None  # of all classes seen it is kept
+    weights = trainable(known.start.weights)
     encoder = Encoder(known.start.architecture, weights)
-    chosen = task.train if nodes == "train" else torch.ones_like(task.train)
-    batch = batch_of(encoder, task.graph, chosen.nonzero().flatten())
-    noise = torch.Generator().manual_seed(9)
-    logits = known.head(encoder.forward(batch))
-    return unit_norm(diagonal_fisher(logits, weights, generator=noise, probes=300))
+    batch = batch_of(encoder, task.graph, task.train.nonzero().flatten())
+    logits, noise = known.head(encoder.forward(batch)), torch.Generator().manual_seed(9)
+    fisher = unit_norm(diagonal_fisher(logits, weights, generator=noise, probes=300))
+    for estimate, better in zip(known.memory.total, fisher, strict=True):
+        likeness = torch.cosine_similarity(estimate.flatten(), better.flatten(), dim=0)
+        assert float(likeness) > 0.85  # 32 probes against 300
 
 
-def test_the_rule_leaves_adaptation_alone() -> None:
-    """A rule only merges: the encoders it merges are the same under every rule."""
-    last = [
-        observed(adr(merging=rule))[-1][1].start
-        for rule in ("ham", "none", "average", "fisher", "magmax", "regmean", "ties")
-    ]
-    assert all(same(last[0], other) for other in last)
+LAYERS = 12 * 10 + 10 * 8
 
 
 @pytest.mark.parametrize(
-    ("rule", "per_weight"), [("average", 8), ("fisher", 16), ("magmax", 8), ("ties", 28)]
+    ("rule", "kept"),
+    [
+        ("average", 8 * LAYERS),
+        ("fisher", 16 * LAYERS),
+        ("magmax", 8 * LAYERS),
+        ("ties", 28 * LAYERS),
+        ("ham", 8 * (LAYERS + 12 * 13 // 2 + 10 * 11 // 2)),
+    ],
 )
-def test_memory_of_the_rules_is_constant_per_weight(rule: str, per_weight: int) -> None:
-    learner = adr(merging=rule)
-    for t in range(3):
-        state = learner.observe(tiny_stream().task(t)).state()
-        kept = sum(v.nbytes for k, v in state.tensors.items() if k.startswith("memory."))
-        assert kept == per_weight * (12 * 10 + 10 * 8)
-
-
-def test_merging_reduces_drift() -> None:
-    stream = tiny_stream(features=80)
-
-    def drift(**params: Any) -> float:
-        learner = adr(epochs=30, gamma=1e-4, **params).observe(stream.task(0))
-        graph = stream.task(0).graph
-        before = learner.embed(graph)
-        for t in (1, 2):
-            learner.observe(stream.task(t))
-        return float((learner.embed(graph) - before).norm() / before.norm())
-
-    assert drift(merging="ham") < 0.5 * drift(merging="none")
-
-
-def test_an_unknown_rule_lists_the_names() -> None:
-    with pytest.raises(InputError, match="average, fisher, ham, magmax, none, regmean, ties"):
-        adr(merging="mean")
-
-
-def test_learners_with_other_merges_share_one_training() -> None:
-    quick = {"epochs": 3, "hidden": (8, 6)}
-    learners = (
-        Adr.from_params(**quick),
-        Adr.from_params(**quick, gamma=0.1, balanced=True),
-        AdrPlus.from_params(**quick),
-    )
-    for task in tiny_stream():
-        with sharing():
-            for learner in learners:
-                learner.observe(task)
-        first, *others = (learner.learned_.start for learner in learners)
-        assert all(other is first for other in others)
-
-
-def test_gamma_reaches_both_systems() -> None:
-    def weak_and_strong(**params: Any) -> list[AdrLearned]:
-        learners = (adr(gamma=g, **params) for g in (1e-6, 1e3))
-        return [observed(learner, 1)[0][1] for learner in learners]
-
-    weak, strong = weak_and_strong()
-    assert float(strong.merged.weights[0].norm()) < 0.5 * float(weak.merged.weights[0].norm())
-    weak, strong = weak_and_strong(merging="none")  # the same embeddings in both
-    assert float(strong.classifier.norm()) < 0.5 * float(weak.classifier.norm())
-
-
-def test_memory_follows_the_papers_formula() -> None:
+def test_memory_follows_the_papers_formula(rule: str, kept: int) -> None:
     """8 sum_k (d_in^2 + d_in d_out) for HAM, 8 (alpha^2 d^2 + alpha d C) for ACR; halved."""
-    learner = adr(alpha=3)
-    known = observed(learner)[-1][1]
+    learner = adr(alpha=3, merging=rule)
+    for task in tiny_stream():
+        tensors = learner.observe(task).state().tensors
+        sizes = [
+            sum(t.nbytes for name, t in tensors.items() if name.startswith(part))
+            for part in ("memory.", "bank.")
+        ]
+        assert sizes == [kept, 8 * (24 * 25 // 2 + 24 * len(learner.classes_))]
+
+
+# ADR+ -----------------------------------------------------------------------------------
+
+
+def test_it_merges_as_plain_adr_and_classifies_with_balance() -> None:
+    stream = thin(tiny_stream(nodes=180), (4.5, 9.0))
+    own = observed(plus(gamma=0.5, classifier_gamma=0.5), stream)[-1][1]
+    plain = observed(adr(gamma=0.5, nodes="all"), stream)[-1][1]
+    assert torch.equal(own.merged.weights[0], plain.merged.weights[0])
+    assert not torch.allclose(own.classifier, plain.classifier, atol=1e-4)
+
+
+def test_the_two_ridges_are_separate() -> None:
+    same = [observed(plus(classifier_gamma=g))[-1][1] for g in (1e-6, 1e3)]
+    assert torch.equal(same[0].merged.weights[0], same[1].merged.weights[0])
+    assert float(same[1].classifier.norm()) < 0.5 * float(same[0].classifier.norm())
+
+
+def test_a_task_of_one_class_is_learned_from_the_logits_seen_and_only_from_them() -> None:
+    stream = TaskStream.from_graph(tiny_graph(classes=4), base=2, increment=1)
+
+    def moved(logits: str) -> float:
+        first, second, _ = (known.start for _, known in observed(plus(logits=logits), stream))
+        assert first is not None
+        assert second is not None
+        return float((second.weights[0] - first.weights[0]).norm())
+
+    assert moved("task") == 0
+    assert moved("seen") > 0.01
+
+
+def test_options_that_went_are_read_by_what_stayed_of_them() -> None:
+    """Files and runs of before name them."""
+    old = {"inputs": "own", "pull": "zero", "cure": "none", "cure_gamma": 0.3, "solver": "direct"}
+    old |= {"nodes": "all", "balance": "classifier", "start": "previous"}
+    assert plus(**old).params() == plus().params()
+    learner = plus().observe(tiny_stream().task(0))
     state = learner.state()
-    ham = sum(t.nbytes for k, t in state.tensors.items() if k.startswith("memory."))
-    acr = sum(t.nbytes for k, t in state.tensors.items() if k.startswith("bank."))
-    assert ham == 8 * ((12 * 13 // 2 + 12 * 10) + (10 * 11 // 2 + 10 * 8))
-    assert acr == 8 * (24 * 25 // 2 + 24 * len(known.classes))
-
-
-def test_progress_names_the_three_stages() -> None:
-    phases: list[str] = []
-    adr().observe(tiny_stream().task(0), progress=lambda phase, *_: phases.append(phase))
-    assert list(dict.fromkeys(phases)) == ["adapt", "merge", "classify"]
+    graph = tiny_stream().graph
+    again = plus().load(replace(state, params={**state.params, **old}))
+    assert torch.equal(again.scores(graph), learner.scores(graph))
+    with pytest.raises(InputError, match="no option any more"):
+        plus().load(replace(state, params={**state.params, "pull": "previous"}))

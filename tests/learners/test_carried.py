@@ -64,14 +64,6 @@ def test_the_head_of_a_tasks_own_classes_begins_without_moments() -> None:
     assert float(moments.squares[0].max()) > 0
 
 
-def test_files_of_before_have_no_moments(tmp_path: Path) -> None:
-    stream = tiny_stream()
-    learner = made("bare", "fresh").observe(stream.task(0))
-    state = learner.state()
-    del state.values["model.moments"]
-    assert type(learner).from_params(**state.params).load(state).learned_.model.moments is None
-
-
 def test_dropout_of_later_tasks() -> None:
     stream = tiny_stream()
     plain, off, same = (
@@ -85,5 +77,3 @@ def test_dropout_of_later_tasks() -> None:
     assert torch.equal(plain.scores(stream.graph), same.scores(stream.graph))
     assert not torch.equal(plain.scores(stream.graph), off.scores(stream.graph))
     assert off.learned_.model.encoder.architecture.dropout == 0.5
-    with pytest.raises(undrift.InputError, match="dropout must be"):
-        made("bare", dropout_next=1.0)

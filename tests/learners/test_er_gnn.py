@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, get_args
 
 import numpy as np
@@ -9,12 +10,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from undrift.errors import InputError
-from undrift.evaluation.loop import evaluate
+from tests.harness.steps import step_of
+from undrift.encoders.training import Model, TrainingStep
 from undrift.graphs import Graph
 from undrift.learners import er_gnn as module
 from undrift.learners.bare import Bare
-from undrift.learners.er_gnn import ErGnn, Sampler, conflicts, distance_to_mean
+from undrift.learners.er_gnn import Buffer, ErGnn, Sampler, conflicts, places_taken, replayed
+from undrift.learners.parts.backbone import Backbone
 from undrift.sparse import Csr
 from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_graph, tiny_stream
@@ -24,14 +26,6 @@ QUICK = {"epochs": 60, "hidden": (16, 16), "lr": 1e-2, "lr_next": 1e-2}
 
 def er_gnn(**params: Any) -> ErGnn:
     return ErGnn.from_params(**{**QUICK, "epochs": 3, **params})
-
-
-@pytest.mark.parametrize("sampler", get_args(Sampler))
-def test_replay_forgets_less_than_bare(sampler: str) -> None:
-    stream = tiny_stream(nodes=180, features=24)
-    bare = evaluate(Bare.from_params(**QUICK), stream).by_class
-    replay = evaluate(ErGnn.from_params(**QUICK, sampler=sampler, budget=5), stream).by_class
-    assert replay.a_f > bare.a_f + 15
 
 
 def test_the_base_task_is_bare() -> None:
@@ -55,40 +49,6 @@ def test_never_more_than_the_budget_of_a_class(budget: int, sampler: str) -> Non
         learner.observe(task)
         kept = torch.bincount(learner.learned_.buffer.graph.labels).tolist()
         assert kept == [min(budget, n) for n in available]
-
-
-def test_the_buffer_holds_training_nodes_of_the_right_class() -> None:
-    stream = tiny_stream(nodes=90)
-    learner = er_gnn(sampler="mf", budget=2)
-    for task in stream:
-        learner.observe(task)
-    kept, at = learner.learned_.buffer.graph, 0
-    for task in stream:
-        labels, features = task.graph.labels, task.graph.features
-        assert labels is not None
-        assert isinstance(features, torch.Tensor)
-        for c in task.classes:
-            mine = features[task.train & (labels == c)]
-            nearest = mine[distance_to_mean(mine).argsort()[:2]]
-            assert torch.equal(kept.features[at : at + 2], nearest)
-            at += 2
-    assert at == kept.num_nodes
-    assert kept.num_edges == 0
-
-
-def test_which_nodes_are_kept_does_not_depend_on_training() -> None:
-    stream = tiny_stream(nodes=90)
-    short, long = (
-        er_gnn(sampler="random", budget=2, epochs=n).observe(stream.task(0)) for n in (0, 5)
-    )
-    kept = [learner.learned_.buffer.graph.features for learner in (short, long)]
-    assert torch.equal(kept[0], kept[1])
-
-
-@pytest.mark.parametrize("wrong", [{"budget": 0}, {"distance": 0.0}, {"sampler": "mean"}])
-def test_settings_out_of_range_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=next(iter(wrong))):
-        er_gnn(**wrong)
 
 
 def chosen(graph: Graph, train: Tensor, sampler: str, **options: Any) -> dict[int, list[int]]:
@@ -157,31 +117,11 @@ def test_chunks_do_not_change_the_counts(
     assert 0 < int(whole.max()) < 35
 
 
-def test_cm_ranks_the_whole_of_a_large_class() -> None:
-    """2,000 nodes sit on the other class; the five that do not are found wherever they are."""
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(2100, 3)) * 0.1
-    free = [3, 700, 1200, 1500, 1999]
-    x[free] += 50.0
-    labels = np.repeat([0, 1], [2000, 100])
-    graph = Graph.from_arrays(x, np.zeros((2, 0), dtype=int), labels)
-    found = chosen(graph, torch.arange(2100), "cm", budget=5, distance=1.0)[0]
-    assert sorted(found) == free
-
-
 def test_ties_fall_at_random_and_not_by_index() -> None:
     graph = tiny_graph()
     first, second = (chosen(graph, TRAIN, "cm", distance=1e-3, seed=s) for s in (1, 2))
     assert first != second
     assert first == chosen(graph, TRAIN, "cm", distance=1e-3, seed=1)
-
-
-def test_random_depends_on_the_seed_only() -> None:
-    graph = tiny_graph()
-    draws = [chosen(graph, TRAIN, "random", seed=s) for s in range(20)]
-    assert draws[0] == chosen(graph, TRAIN, "random", seed=0)
-    everyone = {i for draw in draws for i in draw[0]}
-    assert everyone == set(members(graph, TRAIN, 0)), "every node must have its chance"
 
 
 def test_a_class_that_comes_back_shares_its_budget_with_its_old_nodes() -> None:
@@ -204,3 +144,78 @@ def test_a_class_that_comes_back_shares_its_budget_with_its_old_nodes() -> None:
     assert torch.equal(labels[found], kept.labelled())
     came = {k: sum(20 * k <= i // 3 < 20 * k + 20 for i in found) for k in range(5)}
     assert min(came.values()) >= 1  # no batch fills the buffer, none is left out
+
+
+# the buffer and the loss that shows it ---------------------------------------------------
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def step_on(model: Model, graph: Graph, nodes: Tensor, seed: int = 0) -> TrainingStep:
+    logits, columns = model.logits(graph)[nodes], graph.labelled()[nodes]
+    return step_of(model, logits, columns, generator=generator(seed))
+
+
+def slow_loss(model: Model, buffer: Buffer, graph: Graph, nodes: Tensor, weighted: bool) -> float:
+    """The formula, node by node."""
+
+    def negative_log(h: Tensor, label: int) -> float:
+        logits: list[float] = (h @ model.head.weight + model.head.bias).tolist()
+        return math.log(sum(math.exp(v) for v in logits)) - logits[label]
+
+    assert isinstance(buffer.graph.features, Tensor)
+    assert buffer.graph.labels is not None
+    assert graph.labels is not None
+    labels = buffer.graph.labels.tolist()
+    total = weight_sum = 0.0
+    for row, label in zip(buffer.graph.features, labels, strict=True):
+        h = row
+        for weight in model.encoder.weights:
+            h = (h @ weight).clamp_min(0)
+        w = 1 / labels.count(label) if weighted else 1.0
+        total += w * negative_log(h, label)
+        weight_sum += w
+    new = [negative_log(model.embed(graph)[i], int(graph.labels[i])) for i in nodes.tolist()]
+    beta = len(labels) / (len(labels) + len(new))
+    return beta * sum(new) / len(new) + (1 - beta) * total / weight_sum
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_loss_is_the_formula(weighted: bool) -> None:
+    graph = tiny_graph()
+    model = Backbone(hidden=(5, 4), dropout=0.0).model_for(graph, 6, generator())
+    buffer = Buffer.of(graph, torch.tensor([0, 6, 12, 1]), budget=3)
+    nodes = torch.tensor([2, 3, 4, 5, 8, 9, 10])
+    loss = replayed(buffer, model, tuple(range(6)), class_weighted=weighted)
+    fast = float(loss(step_on(model, graph, nodes)))
+    assert fast == pytest.approx(slow_loss(model, buffer, graph, nodes, weighted), rel=1e-5)
+
+
+def test_the_buffer_is_seen_in_training_mode() -> None:
+    """Dropout is on, and its noise comes from the step's generator."""
+    graph = tiny_graph()
+    model = Backbone(hidden=(16,), dropout=0.5).model_for(graph, 6, generator())
+    loss = replayed(
+        Buffer.of(graph, torch.arange(6), 1), model, tuple(range(6)), class_weighted=False
+    )
+    values = [float(loss(step_on(model, graph, torch.arange(6), seed))) for seed in (1, 1, 2)]
+    assert values[0] == values[1] != values[2]
+
+
+def test_every_node_has_the_same_chance_of_a_place_however_it_came() -> None:
+    generator = torch.Generator().manual_seed(0)
+    budget, sizes, rounds = 4, (3, 5, 1, 7), 4000
+    kept = torch.zeros(sum(sizes))
+    for _ in range(rounds):
+        places = torch.full((budget,), -1)
+        seen = 0
+        for size in sizes:
+            taken = places_taken(budget, seen, size, generator)
+            order = torch.randperm(size, generator=generator)  # a sampler ranks the new ones
+            places[taken] = seen + order[: taken.numel()]
+            seen += size
+        assert bool((places >= 0).all())
+        kept[places] += 1
+    assert float((kept / rounds - budget / sum(sizes)).abs().max()) < 0.04

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from undrift import InputError
 from undrift.analytic.border import Border
-from undrift.analytic.thin import Thin
+from undrift.analytic.thin_sums import Thin
 from undrift.learners import gacl
 from undrift.learners.kept import unnamed
 from undrift.learners.registry import METHODS, make_learner, method_class
 from undrift.merging import RULES
-from undrift.merging.average import Average
+from undrift.merging.weights import Average
 from undrift.testing.check_state import check_inventory
-from undrift.testing.graphs import tiny_stream
+from undrift.testing.graphs import tiny_graph, tiny_stream
+
+# inventory ------------------------------------------------------------------------------
 
 QUICK: dict[str, Any] = {"epochs": 2, "hidden": (8, 8), "n_encoders": 5, "alpha": 2}
 SUMS = {  # how many sums after a task; the others keep weights, or examples
@@ -23,11 +27,10 @@ SUMS = {  # how many sums after a task; the others keep weights, or examples
     "propagation": 2, "hybrid": 4, "al-gnn": 1, "ugcn": 1, "sgc-ridge": 1, "gacl": 1,
 }  # fmt: skip
 MORE: dict[str, tuple[str, dict[str, Any]]] = {
-    "adr-plus plain": ("adr-plus", {"balance": "none"}),
-    "adr-plus balanced": ("adr-plus", {"balance": "both"}),
     "ds-al balanced": ("ds-al", {"balanced": True}),
     "mas reserved": ("mas", {"outputs": 9}),
     "polo plain means": ("polo", {"gamma": 0.0}),
+    "rows of a plan": ("sgc-ridge", {}),
     "propagation thin": ("propagation", {"rank": 4}),
     "propagation wide": ("propagation", {"fourier": 16, "sketch": 6}),
     "propagation with noise": ("propagation", {"epsilon": 5.0, "class_list": (0, 1, 2, 3, 4, 5)}),
@@ -72,15 +75,6 @@ def test_a_rule_that_does_not_say_is_not_named(monkeypatch: pytest.MonkeyPatch) 
     assert all(path.startswith("memory.") for path in left)
 
 
-def test_an_inverse_is_its_gram() -> None:
-    learner, task = quick("gacl"), tiny_stream().task(0)
-    (kept,) = learner.observe(task).inventory().sums
-    rows = kept.rows_of(task, task.train)
-    torch.testing.assert_close(kept.gram, rows.T @ rows, rtol=1e-7, atol=1e-9)
-    first = rows[task.labels[task.train] == task.classes[0]].sum(dim=0)
-    torch.testing.assert_close(kept.means[:, 0], first, rtol=1e-7, atol=1e-9)
-
-
 @pytest.mark.parametrize("name", ["propagation", "hybrid", "gacl"])
 def test_no_gram_is_made_before_it_is_asked_for(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     thin = {"rank": 4} if name == "propagation" else {}
@@ -111,3 +105,37 @@ def test_a_border_tells_its_columns_without_its_gram() -> None:
 def test_a_backbone_of_attention_depends_on_weights_from_its_first_layer() -> None:
     learner = quick("adr", encoder="gat").observe(tiny_stream().task(0))
     assert not any(kept.current for kept in learner.inventory().sums)
+
+
+# what is written has enough nodes behind each class ------------------------------------
+
+COUNTS = ("propagation", "hybrid", "acil", "ds-al", "adr", "adr-plus", "dpcr", "efc", "polo")
+
+
+@pytest.mark.parametrize("method", COUNTS)
+def test_rows_behind_each_class_are_known_and_few_are_not_written(
+    method: str, tmp_path: Path
+) -> None:
+    stream = tiny_stream()
+    learner = quick(method, cleansing=False, fourier=0)
+    learner.observe(stream.task(0)).observe(stream.task(1))
+    assert learner.class_rows() == {0: 6, 1: 6, 2: 6, 3: 6}
+    learner.save(tmp_path / "six")
+    with pytest.raises(InputError, match="class 0 has 6 training nodes, and sums over fewer"):
+        learner.save(tmp_path / "seven", least_rows=7)
+    assert [path.name for path in tmp_path.iterdir()] == ["six"]
+
+
+@pytest.mark.parametrize("method", ["ds-al", "bare", "joint"])
+def test_a_method_without_counts_writes_what_it_has(method: str, tmp_path: Path) -> None:
+    learner = quick(method).observe(tiny_stream().task(0))
+    assert learner.class_rows() is None
+    learner.save(tmp_path / "learner", least_rows=100)
+
+
+def test_classes_may_grow_in_memory_until_they_can_be_written(tmp_path: Path) -> None:
+    learner = make_learner("propagation", fourier=0)
+    for seed in (0, 1):
+        with pytest.raises(InputError, match="fewer than 5"):
+            learner.observe(tiny_graph(seed, nodes=12)).save(tmp_path / "learner")
+    learner.observe(tiny_graph(2, nodes=12)).save(tmp_path / "learner")

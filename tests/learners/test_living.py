@@ -20,10 +20,9 @@ from hypothesis import strategies as st
 from undrift.graphs import disjoint_union
 from undrift.learners.base import Learner
 from undrift.learners.registry import make_learner
-from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
 from undrift.testing.check_living import refused, same, tiny_batch
-from undrift.testing.graphs import patterned_graph, tiny_graph
+from undrift.testing.graphs import tiny_graph
 
 QUICK: dict[str, Any] = {"epochs": 3, "hidden": (6, 6), "alpha": 2}
 SMALL: dict[str, Any] = {"hops": 2, "fourier": 0, "sketch": 64}
@@ -126,15 +125,6 @@ def test_learners_whose_rows_mean_different_things_do_not_merge(name: str) -> No
     assert one.classes_ == BASE.classes
 
 
-def test_another_homophily_is_another_feature_map() -> None:
-    one, other = (make_learner("propagation", fourier=0) for _ in range(2))
-    one.observe(BASE)
-    other.observe(TaskStream.from_graph(patterned_graph([1, 0]), base=2, increment=1).task(0))
-    features = [learner.learned_.plan.homophily for learner in (one, other)]
-    assert features[0] != features[1]
-    assert "sibling" in refused("merging two feature maps", lambda: one.merge(other))
-
-
 @pytest.mark.parametrize("name", TRAINED)
 def test_the_batch_an_encoder_was_trained_on_stays(name: str) -> None:
     learner = LIVING[name]().observe(BASE).observe(batch(1))
@@ -162,3 +152,18 @@ def test_a_node_at_a_time_is_one_batch(name: str) -> None:
     order = [pieces.classes_.index(c) for c in once.classes_]
     left, right = once.scores(graph), pieces.scores(graph)[:, order]
     torch.testing.assert_close(left, right, rtol=1e-9, atol=1e-9 * float(left.abs().max()))
+
+
+@pytest.mark.parametrize("name", LIVING)
+def test_progress_of_every_stage_goes_from_nothing_to_all(name: str) -> None:
+    told: dict[str, list[tuple[int, int]]] = {}
+
+    def progress(stage: str, done: int, of: int) -> None:
+        told.setdefault(stage, []).append((done, of))
+
+    LIVING[name]().observe(BASE, progress=progress).settle(progress=progress)
+    assert told["accumulate"] == [(0, 1), (1, 1)]
+    for calls in told.values():
+        done = [each for each, _ in calls]
+        assert done == sorted(done)
+        assert {of for _, of in calls} == {done[-1]}

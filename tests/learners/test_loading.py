@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -13,8 +11,7 @@ import torch
 
 import undrift
 from undrift import InputError, LearnerFolder, make_learner
-from undrift.folder.store import state_name
-from undrift.storage.files import load_state, load_with_metadata, save_state, state_bytes
+from undrift.storage.files import load_state, save_state
 from undrift.testing.graphs import tiny_graph, tiny_stream
 
 
@@ -58,23 +55,6 @@ def test_a_state_of_a_machine_with_a_gpu(device: str, tmp_path: Path) -> None:
     assert learner.predict(graph).shape == (graph.num_nodes,)
     with pytest.raises(InputError, match="unknown device 'gpu'"):
         undrift.load(path, device="gpu")
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without CUDA")
-def test_a_folder_of_a_machine_with_a_gpu(tmp_path: Path) -> None:
-    folder = LearnerFolder.new(tmp_path / "desk", settings={"gamma": 0.1})
-    folder.observe(tiny_graph())
-    path = folder.show().path
-    state, metadata = load_with_metadata(path)
-    moved = replace(state, params={**state.params, "device": "cuda:1"})
-    data = state_bytes(moved, {"folder": metadata["folder"]})
-    (folder.path / state_name(sha256(data).hexdigest())).write_bytes(data)
-    (folder.path / "HEAD").write_text(state_name(sha256(data).hexdigest()))
-    with pytest.raises(InputError, match=r"cuda:1.*device='cpu'"):
-        undrift.load(folder.path)
-    assert undrift.load(folder.path, device="cpu").classes_ == tuple(
-        json.loads((folder.path / "learner.json").read_text())["classes"].values()
-    )
 
 
 def test_a_text_with_a_colon_that_names_no_module(tmp_path: Path) -> None:

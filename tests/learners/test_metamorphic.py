@@ -14,7 +14,6 @@ from tests.harness.metamorphic import (
     OWN_TOLERANCE,
     QUICK,
     RELATIONS,
-    TOLERANCE,
     check_relation,
 )
 from undrift.graphs import Graph
@@ -78,13 +77,6 @@ def test_on_a_device_only_methods_that_draw_nodes_have_other_numbers(
     monkeypatch.setattr("undrift.encoders.training.on_device", other)
     apart = metamorphic._apart(first, metamorphic._taught(learner, stream).scores(stream.graph))
     assert 1e-4 < apart < OWN_TOLERANCE[method, "on a GPU"] if draws else apart == 0.0
-
-
-def test_every_relation_says_what_is_allowed() -> None:
-    assert set(TOLERANCE) == set(RELATIONS) >= set(NOT_INVARIANT)
-    for reasons in NOT_INVARIANT.values():
-        assert set(reasons) <= set(METHODS)
-        assert all(len(reason) > 20 for reason in reasons.values())
 
 
 def test_a_broken_relation_and_a_stale_reason_are_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,13 +1,15 @@
-"""States that were written before a state had a plan: they load, and everything goes on."""
+"""States that the version before wrote load, and everything goes on; older ones are refused."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
-from undrift import load, make_learner
+from undrift import InputError, load, make_learner
+from undrift.storage.files import load_state
 from undrift.testing.graphs import tiny_stream
 
 STATES = sorted((Path(__file__).parent / "states").glob("*.safetensors"))
@@ -28,3 +30,10 @@ def test_a_state_of_before_loads_and_goes_on(path: Path) -> None:
         assert learner.classes_ == (0, 1, 4, 5)
     again = make_learner(learner.name, **learner.params()).load(learner.state())
     assert torch.allclose(learner.scores(graph), again.scores(graph), rtol=1e-7, atol=1e-7)
+
+
+def test_an_older_one_says_how_to_go_on() -> None:
+    state = load_state(STATES[0])
+    older = replace(state, values={"fixed.@": "Fixed"})
+    with pytest.raises(InputError, match=r"load and save it once with version 0\.2\.0"):
+        make_learner(state.method, **state.params).load(older)

@@ -1,4 +1,4 @@
-"""The page and the figures of attacks are what was measured, and say what was measured."""
+"""The parts of the study of attacks, on a small stream."""
 
 from __future__ import annotations
 
@@ -8,33 +8,11 @@ import pytest
 
 from paper.attack_figures import best_of_one_row, read_attacks
 from paper.attack_membership import by_known_rows, membership
-from paper.attack_page import attacks_page
 from paper.attack_rows import beside_known, small_classes, two_states_by, unknown_words
 from paper.attack_validation import validation_moments
-from paper.attacks import STREAMS
 from undrift.errors import InputError
 from undrift.propagation.learner import Propagation
 from undrift.testing.graphs import tiny_stream
-
-ROOT = Path(__file__).parents[2]
-
-
-def test_the_page_is_what_was_measured() -> None:
-    made = attacks_page(read_attacks(ROOT / "results"))
-    kept = (ROOT / "docs" / "privacy" / "attacks.md").read_text(encoding="utf-8")
-    assert made == kept, "run python -m paper attacks-page results docs/privacy/attacks.md"
-
-
-def test_what_was_measured_shows_the_attacks_that_were_claimed() -> None:
-    found = read_attacks(ROOT / "results")
-    assert tuple(found) == STREAMS
-    cora = found["coraml-cl"]
-    assert best_of_one_row(cora["was"]["membership"][0])[1]["auc"] > 0.98
-    for parts in found.values():
-        assert parts["validation"][0]["cosine"] == 1.0  # one node, as it is
-        assert parts["widths"][0]["auc"]["all candidates"] > parts["widths"][0]["auc"]["span"]
-    small = [each for each in cora["was"]["two_states"] if 1 < each["nodes"] <= 32]
-    assert all(each["read"] == each["nodes"] for each in small)
 
 
 def test_results_that_are_not_there_say_how_to_make_them(tmp_path: Path) -> None:

@@ -1,26 +1,28 @@
+"""The paper's claims one by one, and which runs they are checked on."""
+
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from paper.claim import Claim
 from paper.claim_checks import DRIFT_SHARE, RUN_CHECKS, SEARCH_CHECKS
-from paper.claim_runs import Runs
+from paper.claim_runs import Runs, adr_searches, claimed_runs
+from paper.claims import claims_of
 from paper.published import published, published_rows
-from tests.experiments.made import made
-from undrift.experiments.result import Graded, Metrics, Result
-from undrift.experiments.search_record import Search, SearchSpec, Trial
-from undrift.experiments.spec import RunSpec
-
-
-def run(rows: list[list[float]], drift: float | None = 0.0) -> Result:
-    return made(rows, {"validation": None, "drift": [0.0, drift]})
+from tests.experiments.made import made, searched
+from undrift.experiments.result import Result
+from undrift.experiments.search import Search
+from undrift.experiments.store import Manifest, PlannedRun, Records
 
 
 def flat(accuracy: float, drift: float | None = 0.0) -> dict[int, Result]:
     """Two seeds, one above and one below."""
-    return {seed: run([[a], [a, a]], drift) for seed, a in enumerate((accuracy - 1, accuracy + 1))}
+    fields = {"validation": None, "drift": [0.0, drift]}
+    means = enumerate((accuracy - 1, accuracy + 1))
+    return {seed: made([[a], [a, a]], fields) for seed, a in means}
 
 
 def checked(stream: str, runs: Runs) -> dict[str, Claim]:
@@ -28,26 +30,20 @@ def checked(stream: str, runs: Runs) -> dict[str, Claim]:
     return {claim.name: claim for claim in found if claim is not None}
 
 
-def paper(stream: str, metric: str = "a_f") -> dict[str, dict[int, Result]]:
-    """Runs with the numbers that the paper printed."""
-    rows = {row: published("table1", row, stream, metric) for row in published_rows("table1")}
-    runs = {row: flat(number.mean) for row, number in rows.items() if number}
-    for rule in published_rows("ablation"):
-        number = published("ablation", rule, stream, metric)
-        runs[f"merging={rule}"] = flat(number.mean if number else 0.0)
-    return runs
-
-
 @pytest.mark.parametrize("stream", ["cs-cl", "corafull-cl", "arxiv-cl", "reddit-cl"])
 def test_the_papers_own_numbers_agree_with_the_paper(stream: str) -> None:
-    claims = checked(stream, paper(stream))
+    rows = {row: published("table1", row, stream, "a_f") for row in published_rows("table1")}
+    runs = {row: flat(number.mean) for row, number in rows.items() if number}
+    for rule in published_rows("ablation"):
+        number = published("ablation", rule, stream, "a_f")
+        runs[f"merging={rule}"] = flat(number.mean if number else 0.0)
+    claims = checked(stream, runs)
     for name in ("adr-first", "ham-first"):
         assert not claims[name].disagrees
         assert not claims[name].partial
         assert claims[name].seeds == 2
     # on Arxiv-CL the paper itself has ACIL and DS-AL above ADR
-    assert claims["adr-first"].holds == (stream != "arxiv-cl")
-    assert claims["adr-first"].paper == (stream != "arxiv-cl")
+    assert claims["adr-first"].holds == claims["adr-first"].paper == (stream != "arxiv-cl")
 
 
 def test_bounds_are_no_competitors_and_equals_are_not_above() -> None:
@@ -89,38 +85,72 @@ def test_near_joint_is_by_our_distance_and_shows_the_papers_numbers() -> None:
     assert not {"drift", "no-drift"} & set(checked("cs-cl", {"adr": flat(9, None)}))
 
 
-def surface(scores: dict[tuple[float, float], float | None]) -> Search:
-    grid = {
-        "gamma": tuple(dict.fromkeys(g for _, g in scores)),
-        "alpha": tuple(dict.fromkeys(a for a, _ in scores)),
-    }
-    trials = []
-    for (alpha, gamma), score in scores.items():
-        params: dict[str, Any] = {"alpha": alpha, "gamma": gamma}
-        metrics = Metrics(a_avg=score or 0, a_f=0, a_l=0, forgetting=0)
-        found = Graded[Metrics](by_class=metrics, by_node=metrics)
-        trials.append(Trial(params=params, validation=None if score is None else found))
-    spec = SearchSpec(base=RunSpec(method="adr", stream="cs-cl"), grid=grid)
-    return Search(spec=spec, trials=trials, chosen=trials[0].params, seconds=1.0)
+def of_search(scores: dict[tuple[float, float], float | None]) -> list[Claim]:
+    """The claims on gamma and on alpha, of a search with these scores by (alpha, gamma)."""
+    search = searched(({"alpha": a, "gamma": g}, score) for (a, g), score in scores.items())
+    return [claim for check in SEARCH_CHECKS if (claim := check("cs-cl", search)) is not None]
 
 
 def test_gamma_and_alpha_from_a_search() -> None:
     scores: dict[tuple[float, float], float | None] = {}
     scores |= {(1, 0.1): 90.0, (1, 1): 90.9, (8, 0.1): 60.0, (8, 1): 89.0}
-    gamma, alpha = (check("cs-cl", surface(scores)) for check in SEARCH_CHECKS)
-    assert gamma is not None
+    gamma, alpha = of_search(scores)
     assert gamma.holds  # only the smallest alpha counts
     assert "varies by 0.90" in gamma.evidence
-    assert alpha is not None
     assert alpha.holds
     assert "1: 90.90, 8: 89.00; best at 1" in alpha.evidence
-    failed = scores | {(1, 0.1): None, (8, 1): None}
-    gamma, _ = (check("cs-cl", surface(failed)) for check in SEARCH_CHECKS)
-    assert gamma is not None
+    gamma, _ = of_search(scores | {(1, 0.1): None, (8, 1): None})  # failed
     assert "varies by 0.00" in gamma.evidence
-    worse = scores | {(1, 0.1): 80.0, (8, 1): 95.0}
-    gamma, alpha = (check("cs-cl", surface(worse)) for check in SEARCH_CHECKS)
-    assert gamma is not None
-    assert gamma.disagrees
-    assert alpha is not None
-    assert alpha.disagrees
+    assert all(claim.disagrees for claim in of_search(scores | {(1, 0.1): 80.0, (8, 1): 95.0}))
+
+
+def run(stand_in: bool = False, **spec: Any) -> Result:
+    fields = {"provenance": {"stand_in": stand_in}}
+    return made([[50.0]], fields, **{"stream": "cs-cl", "method": "adr"} | spec)
+
+
+def records(name: str, rows: dict[str, Result], unfinished: tuple[str, ...] = ()) -> Records:
+    """The runs of a plan with a row each, some of which have not ended."""
+    cells = [
+        PlannedRun(
+            run=r.spec.id, row=row, **r.spec.model_dump(include={"method", "stream", "seed"})
+        )
+        for row, r in rows.items()
+    ]
+    plan = Manifest(plan=name, title=name, rule="", rows=[*rows], streams=["cs-cl"], cells=cells)
+    ended = {r.spec.id: r for row, r in rows.items() if row not in unfinished}
+    return Records(ended, [plan], [], [], Path())
+
+
+def test_merging_rules_are_told_by_their_settings() -> None:
+    rules = {rule: run(params={"merging": rule}) for rule in ("none", "average")}
+    ham = run()
+    assert claimed_runs(records("paper-ablation", {**rules, "ham": ham}))["cs-cl"] == {
+        "merging=none": {0: rules["none"]},
+        "merging=average": {0: rules["average"]},
+        "merging=ham": {0: ham},
+        "adr": {0: ham},
+    }
+
+
+def test_local_testing_and_unfinished_runs_do_not_count() -> None:
+    rows = {"adr": run(protocol="local"), "gone": run(seed=1)}
+    assert claimed_runs(records("a", rows, unfinished=("gone",))) == {}
+
+
+def test_the_search_of_plain_adr_with_the_lowest_seed() -> None:
+    def search(**base: Any) -> Search:
+        grid = [{"alpha": a, "gamma": g} for a in (1, 2) for g in (0.1, 1.0)]
+        return searched([(setting, 50.0) for setting in grid], **base)
+
+    wanted = search()
+    others = [search(method="acil"), search(params={"merging": "none"}), search(seed=1)]
+    narrow = searched([({"gamma": 0.1}, 50.0)])
+    assert adr_searches([*others, narrow, wanted]) == {"cs-cl": wanted}
+
+
+def test_claims_on_stand_ins_say_so() -> None:
+    rows = {"adr": run(True), "acil": run(True, method="acil")}
+    claims = claims_of(records("paper-table1", rows))
+    assert claims
+    assert all(claim.stand_in for claim in claims)

@@ -5,19 +5,17 @@ Five seeds with all 200 epochs are in the README's table.
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 
 from undrift.evaluation.loop import Evaluation, evaluate
 from undrift.learners.registry import make_learner
-from undrift.streams.benchmarks import load_stream
+from undrift.streams.benchmarks import STREAMS, load_stream
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.real_data,
     pytest.mark.skipif(
-        not (Path(os.environ.get("UNDRIFT_DATA", "/nowhere")) / "ms_academic_cs.npz").exists(),
+        not STREAMS["cs-cl"].on_disk(),
         reason="set UNDRIFT_DATA to the folder that holds ms_academic_cs.npz (gnn-benchmark)",
     ),
 ]
@@ -40,10 +38,3 @@ def test_without_ham_it_falls_apart() -> None:
     result = run("adr", merging="none", epochs=60)
     assert result.by_class.a_f < 50
     assert result.drift[-1] > 0.3
-
-
-def test_bare_forgets() -> None:
-    """Paper: a_f 34.54."""
-    result = run("bare", epochs=60)
-    assert result.by_class.a_f < 45
-    assert result.by_class.a_l > 85

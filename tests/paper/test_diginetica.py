@@ -1,29 +1,46 @@
-"""The study of DIGINETICA, whole, on a small file of the same form."""
+"""The study of DIGINETICA on a generated shop in the layout of its file, and its page."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
-import pytest
 
 from paper import diginetica
+from paper.diginetica import BASELINES, PUBLISHED, main
+from paper.diginetica_page import BEGIN, END
+from undrift.recommend.stream import generate
 
 
-def test_the_study_runs_from_file_to_table(tmp_path, monkeypatch, capsys) -> None:
-    draw = np.random.default_rng(0)
-    first = draw.integers(0, 12, 240)  # each session walks on from its first item
-    item = (np.repeat(first, 4) + np.tile(np.arange(4), 240)) % 15
-    session, period = np.repeat(draw.permutation(240), 4), np.repeat(np.arange(240) // 80, 4)
-    np.savez(tmp_path / "clicks.npz", period=period, session=session, item=item)
+def test_the_command_writes_everything_and_the_page_shows_it(
+    tmp_path: Path, capsys, monkeypatch
+) -> None:
     monkeypatch.setattr(diginetica, "GRID", {"ridge": (1.0, 80.0), "decay": (0.7, 1.0)})
     monkeypatch.setattr(diginetica, "START", {"ridge": 80.0, "decay": 1.0})
-    told = ["--data", str(tmp_path / "clicks.npz"), "--out", str(tmp_path / "found.json")]
-    assert diginetica.main(told) == 0
-    found = json.loads((tmp_path / "found.json").read_text())
-    assert [row["sessions"] for row in found["cycles"]] == [80, 160]
-    assert found["mean"]["recall"] == 100.0  # fifteen items, and the best twenty count
-    assert 60 < found["mean"]["mrr"] < 100  # the walk is learned; guessing has 22
-    assert {row["least_sessions"] for row in found["thresholds"]} == {*diginetica.LEAST}
-    assert found["thresholds"][0]["mrr"] == pytest.approx(found["cycles"][-1]["mrr"])
-    assert "ADER: recall@20 50.21" in capsys.readouterr().out
+    shop = generate(periods=3, sessions=60)
+    order = np.argsort(shop.time, kind="stable")
+    session, item = shop.sessions.astype(int)[shop.session], shop.items.astype(int)[shop.item]
+    columns = {"session": session[order], "item": item[order]}
+    np.savez(tmp_path / "clicks.npz", **columns, period=shop.periods[shop.session][order])
+    out = tmp_path / "new" / "found.json"
+    assert main(["--data", str(tmp_path / "clicks.npz"), "--out", str(out)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith(f"wrote {out}")
+    found = json.loads(out.read_text())
+    assert list(found["methods"]) == ["next-item", *BASELINES]
+    cycles = found["methods"]["next-item"]["cycles"]
+    assert [row["sessions"] for row in cycles] == [60, 120]
+    mean = np.mean([row["recall_20"] for row in cycles])
+    np.testing.assert_allclose(found["methods"]["next-item"]["mean"]["recall_20"], mean)
+    assert found["thresholds"][0]["recall_20"] == cycles[-1]["recall_20"]
+    assert found["thresholds"][0]["bytes"] > found["thresholds"][-1]["bytes"]
+    assert found["settings"] in [{k: t[k] for k in found["settings"]} for t in found["tried"]]
+
+    page = tmp_path / "page.md"
+    page.write_text("# Page\n")
+    for _ in range(2):  # the second time in the place of the first
+        assert main(["--out", str(out), "--page", str(page)]) == 0
+    text = page.read_text()
+    assert text.count("## Results") == text.count(BEGIN) == text.count(END) == 1
+    assert all(f"| {title} (published) | {r:.2f} |" in text for title, (r, _) in PUBLISHED.items())
+    assert (tmp_path / "figures" / "recommendation.svg").is_file()

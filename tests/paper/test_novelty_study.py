@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from paper.novelty_study import BEGIN, END, main, study
+import torch
+
+from paper import gnnsafe
+from paper.novelty_study import BEGIN, END, beside, main, study
 from undrift.testing.graphs import tiny_stream
 
 
@@ -16,10 +19,45 @@ def test_rows_go_into_the_table_of_a_page(tmp_path: Path) -> None:
     for seed, auroc in enumerate((80.0, 90.0)):
         made = [{"auroc": {"own": auroc}, "alarms": 4.0, "detected": 50.0}]
         (tmp_path / f"cs-cl-{seed}.json").write_text(json.dumps(made))
+    for name, auroc in (("photo-cl", 97.44), ("cs-cl", 96.0)):
+        each = dict.fromkeys(("own", "gcn softmax", "gcn energy", "gcn energy over edges"), auroc)
+        (tmp_path / f"left-out-{name}-0.json").write_text(json.dumps({"auroc": each}))
     page = tmp_path / "page.md"
     page.write_text(f"before\n\n{BEGIN}\nold\n{END}\nafter\n")
     main(["--page", str(page), "--out", str(tmp_path)])
     text = page.read_text()
-    assert "| `cs-cl` | 2 | 85.0 |  |  |  | 4.0 | 50.0 |" in text
+    assert "| `cs-cl` | 2 | 85.0 |  |  |  |  | 4.0 | 50.0 |" in text
+    assert "| novelty, from sums | 97.44 | 96.00 |" in text
     assert "old" not in text
     assert text.endswith("after\n")
+
+
+def test_gnnsafe_is_a_gcn_whose_energy_goes_twice_over_edges() -> None:
+    stream = tiny_stream()
+    graph, labels = stream.graph, stream.graph.labelled()
+    train = (stream.train & (labels < 4)).nonzero().flatten()
+    gcn = gnnsafe.trained(graph, labels, train, train, outputs=4, seed=0)
+    found = gnnsafe.scores(gcn, graph)
+    rows, edges = (each.to_dense() for each in gnnsafe.inputs(graph))
+    loops = graph.adjacency.to_dense() + torch.eye(graph.num_nodes)
+    root = loops.sum(dim=1).rsqrt()
+    torch.testing.assert_close(edges, (root * loops * root.unsqueeze(1)).float())
+    filled = graph.features.to_dense().sum(dim=1) > 0
+    torch.testing.assert_close(rows.sum(dim=1)[filled], torch.ones(int(filled.sum())))
+    with torch.no_grad():
+        logits = gcn(rows, gnnsafe.inputs(graph)[1]).double()
+    assert float((logits.argmax(dim=1)[train] == labels[train]).double().mean()) > 0.9
+    energy = -logits.logsumexp(dim=1)
+    torch.testing.assert_close(found["gcn energy"], energy)
+    degrees = graph.adjacency.to_dense().sum(dim=1, keepdim=True)
+    mean = graph.adjacency.to_dense().double() / degrees.clamp(min=1)
+    for _ in range(2):
+        energy = torch.where(degrees[:, 0] > 0, (energy + mean @ energy) / 2, energy)
+    torch.testing.assert_close(found["gcn energy over edges"], energy)
+
+
+def test_gnnsafe_stands_beside_what_was_measured() -> None:
+    stream = tiny_stream()
+    rows = list(study(stream))
+    beside(stream, 0, rows)
+    assert all(0 <= row["auroc"]["gcn energy over edges"] <= 100 for row in rows)

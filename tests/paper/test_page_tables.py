@@ -4,10 +4,7 @@ from typing import Any
 
 import pytest
 
-from paper.page_tables import (
-    accuracy_table,
-    large_differences,
-)
+from paper.page_tables import accuracy_table, large_differences
 from undrift.reporting.tables.compare import compare
 from undrift.reporting.tables.comparison import Comparison
 
@@ -17,16 +14,13 @@ def cells(line: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def made(fakes: Any) -> tuple[Any, Comparison, Comparison]:
+def table(fakes: Any) -> Comparison:
+    return compare(*fakes.folder(), metrics=("a_avg", "a_f", "a_l", "forgetting"))
+
+
+def test_every_number_of_a_stream_is_the_comparisons(fakes: Any, table: Comparison) -> None:
     results, plan = fakes.folder()
-    table = compare(results, plan, metrics=("a_avg", "a_f", "a_l", "forgetting"))
-    return results, table, compare(results, plan, metrics=("a_f",), grading="node")
-
-
-def test_every_number_of_a_stream_is_the_comparisons(
-    made: tuple[Any, Comparison, Comparison],
-) -> None:
-    results, table, nodes = made
+    nodes = compare(results, plan, metrics=("a_f",), grading="node")
     header, _, *lines = accuracy_table(table, nodes, "cs-cl", results).splitlines()
     assert cells(header) == [
         *("method", "A_avg", "paper", "A_f", "paper", "A_l", "forgetting", "A_f by node", "drift")
@@ -45,10 +39,7 @@ def test_every_number_of_a_stream_is_the_comparisons(
     assert any("†" in line for line in lines)
 
 
-def test_large_differences_are_all_there_with_their_reasons(
-    made: tuple[Any, Comparison, Comparison],
-) -> None:
-    _, table, _ = made
+def test_large_differences_are_all_there_with_their_reasons(table: Comparison) -> None:
     far = {
         (row, stream)
         for (row, stream, metric), e in table.entries.items()

@@ -69,14 +69,11 @@ def test_without_the_clone_a_name_says_where_it_comes_from(
     monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
     monkeypatch.setattr(plugins, "_outside", lambda group: {})
-    for name in IN_A_CLONE["undrift.streams"]:
-        with pytest.raises(InputError, match=f"{name}' comes with a clone .* make install"):
-            stream_info(name)
-    with pytest.raises(InputError, match="'thin' comes with a clone"):
-        stream_info("photo-cl@thin")
-    for name in IN_A_CLONE["undrift.plans"]:
-        with pytest.raises(InputError, match=f"{name}' comes with a clone"):
-            named_plan(name)
+    asked = [(stream_info, name) for name in [*IN_A_CLONE["undrift.streams"], "photo-cl@thin"]]
+    for ask, name in [*asked, *((named_plan, name) for name in IN_A_CLONE["undrift.plans"])]:
+        brought = name.rpartition("@")[2]
+        with pytest.raises(InputError, match=f"{brought}' comes with a clone .* make install"):
+            ask(name)
     assert start(["leakage"]) == 2
     assert "'leakage' comes with a clone" in capsys.readouterr().err
 
@@ -88,13 +85,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     copytree(ROOT / "src", source / "src", ignore=ignore_patterns("*.egg-info", "__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         (source / name).write_bytes((ROOT / name).read_bytes())
-    for name in (
-        "paper",
-        "extras",
-        "tests",
-        "benchmarks",
-        "mutants",
-    ):  # beside the sources, as in a clone
+    for name in ("paper", "extras", "tests", "benchmarks", "mutants"):  # as in a clone
         (source / name).mkdir()
         (source / name / "__init__.py").write_bytes(b"")
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-index", "--no-deps"]
@@ -106,7 +97,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_wheel_has_what_users_import_and_nothing_else(wheel: Path) -> None:
     files = ZipFile(wheel).namelist()
-    assert {name.split("/")[0] for name in files} == {"undrift", f"undrift-{_version()}.dist-info"}
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert {name.split("/")[0] for name in files} == {"undrift", f"undrift-{version}.dist-info"}
     kept = {Path(n).name for n in files if n.startswith("undrift/testing/")}
     checks = {f"check_{part}.py" for part in ("learner", "living", "state", "stream")}
     assert kept == {"__init__.py", "graphs.py", *checks}
@@ -135,8 +127,3 @@ def test_the_wheel_alone_says_what_comes_with_a_clone(wheel: Path, tmp_path: Pat
     said = done.stderr.splitlines()
     assert len(said) == 7
     assert all("comes with a clone of the repository" in line for line in said)
-
-
-def _version() -> str:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    return str(project["version"])

@@ -10,20 +10,6 @@ PAPER = ("cs-cl", "corafull-cl", "arxiv-cl", "reddit-cl")
 
 
 @pytest.mark.parametrize(
-    ("table", "row", "stream", "metric", "mean", "deviation"),
-    [
-        ("table1", "adr", "cs-cl", "a_avg", 90.71, 0.22),
-        ("table1", "mas", "corafull-cl", "a_f", 9.09, 1.83),
-        ("ablation", "fisher", "cs-cl", "a_f", 58.01, 5.32),
-    ],
-)
-def test_cells_as_printed(
-    table: Table, row: str, stream: str, metric: str, mean: float, deviation: float
-) -> None:
-    assert published(table, row, stream, metric) == Published(mean, deviation)
-
-
-@pytest.mark.parametrize(
     ("table", "cells", "means", "deviations"),
     [("table1", 108, 4496.59, 117.26), ("ablation", 40, 1724.85, 51.31)],
 )
@@ -42,6 +28,14 @@ def test_the_sums_of_a_table_are_those_of_the_paper(
     assert sum(number.deviation for number in every) == pytest.approx(deviations)
 
 
+def test_cells_as_printed() -> None:
+    assert published("table1", "adr", "cs-cl", "a_avg") == Published(90.71, 0.22)
+    assert published("table1", "mas", "corafull-cl", "a_f") == Published(9.09, 1.83)
+    assert published("ablation", "fisher", "cs-cl", "a_f") == Published(58.01, 5.32)
+    directed = published("table1", "adr", "arxiv-cl@directed", "a_f")
+    assert directed == published("table1", "adr", "arxiv-cl", "a_f") is not None
+
+
 def test_joint_has_no_average_and_ham_of_the_ablation_is_adr() -> None:
     assert set(published_rows("table1")) <= set(METHODS)
     for stream in PAPER:
@@ -51,13 +45,10 @@ def test_joint_has_no_average_and_ham_of_the_ablation_is_adr() -> None:
         for metric in ("a_avg", "a_f"):
             ham = published("ablation", "ham", stream, metric)
             assert ham == published("table1", "adr", stream, metric)
-    others = [name for name in STREAMS if name not in PAPER]
-    assert not any(published("table1", "adr", stream, "a_f") for stream in others)
 
 
 def test_no_number_for_an_option_a_stranger_or_another_metric() -> None:
-    assert published("table1", "adr", "arxiv-cl@thin", "a_f") is None
-    same = [published("table1", "adr", f"arxiv-cl{option}", "a_f") for option in ("", "@directed")]
-    assert same[0] == same[1] is not None
+    others = [*(name for name in STREAMS if name not in PAPER), "arxiv-cl@thin"]
+    assert not any(published("table1", "adr", stream, "a_f") for stream in others)
     assert published("table1", "none", "cs-cl", "a_f") is None
     assert published("table1", "adr", "cs-cl", "a_l") is None

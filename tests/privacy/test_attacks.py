@@ -12,23 +12,29 @@ from tests.privacy.conftest import texts
 from undrift.graphs import Graph
 from undrift.learners.parts.backbone import Backbone
 from undrift.learners.registry import make_learner
+from undrift.privacy import membership
 from undrift.privacy.attacks import (
-    Candidates,
     Finding,
     attack_state,
     auc,
     auc_interval,
-    cosines_beside,
-    kept_sums,
     predicted,
     read_rows,
-    roc,
-    row_of_class,
 )
-from undrift.privacy.membership import Distance
+from undrift.privacy.membership import (
+    Distance,
+    Seen,
+    fitted,
+    from_one_row,
+    in_class_gram,
+    normalised_leverage,
+    own_class,
+)
 from undrift.propagation.learner import Propagation
 from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_stream
+
+# attacks --------------------------------------------------------------------------------
 
 
 def by_name(findings: list[Finding], where: str = "mix") -> dict[str, Finding]:
@@ -85,7 +91,7 @@ def test_counts_foretell_what_is_found() -> None:
     assert narrow["all candidates"].figure == 1.0
 
 
-@pytest.mark.parametrize("name", ["adr", "acil", "ds-al", "dpcr", "efc", "polo"])
+@pytest.mark.parametrize("name", ["adr", "acil", "gacl", "ds-al", "dpcr", "efc", "polo"])
 def test_every_kind_of_state_is_attacked(name: str) -> None:
     tasks = list(tiny_stream())
     learner = make_learner(name, backbone=Backbone(epochs=2, hidden=(8, 8)))
@@ -96,23 +102,13 @@ def test_every_kind_of_state_is_attacked(name: str) -> None:
     assert {finding.attack for finding in found} >= {
         "adr": {"span", "all candidates", "small class"},
         "acil": {"span", "all candidates", "small class", "own class"},
+        "gacl": {"span", "leverage", "small class"},
         "ds-al": {"span", "all candidates"},
         "dpcr": {"span", "small class"},
         "efc": {"span", "small class"},
         "polo": {"small class"},
     }[name]
     assert all(0 <= finding.figure <= 1 for finding in found)
-
-
-def test_the_mean_of_one_row_is_the_row_and_of_many_it_is_not() -> None:
-    rows = (
-        texts(41, 0, 0, 41).graph.features.to_dense().double() + 0.5
-    )  # all rows have much in common
-    means = torch.stack([rows[0], rows[1:21].sum(dim=0), rows[21:].sum(dim=0)], dim=1)
-    verbatim = cosines_beside(rows[:1], *row_of_class(means, 0))
-    assert float(verbatim) == pytest.approx(1.0)
-    of_many = cosines_beside(rows[1:21], *row_of_class(means, 1))
-    assert float(of_many.max()) < 0.6
 
 
 def batch(*, rare: bool) -> Task:
@@ -143,35 +139,6 @@ def test_rows_that_others_resemble_are_not_read() -> None:
     assert read_rows(gram, row, torch.zeros(0, 2)).tolist() == [True]
 
 
-def few_rows_of_many_columns() -> Task:
-    generator = torch.Generator().manual_seed(0)
-    n = 120
-    features = torch.randn(n, 90, generator=generator).double()
-    edges = torch.randint(0, n, (2, 60), generator=generator)
-    graph = Graph.from_arrays(features, edges, labels=torch.arange(n) % 2, undirected=True)
-    return Task(graph, train=torch.arange(n) < 60, test=torch.arange(n) >= 60)
-
-
-def area(**settings: Any) -> float:
-    task = few_rows_of_many_columns()
-    learner = make_learner("propagation", fourier=0, homophily=1.0, hops=2, **settings)
-    learner.observe(task)
-    (kept,) = (each for each in kept_sums(learner) if each.name in ("mix", "noisy"))
-    candidates = Candidates.of(kept, [task])
-    assert kept.gram is not None
-    return auc(-Distance(kept.gram).leverage(candidates.rows), candidates.members)
-
-
-def test_members_are_read_off_plain_sums_and_not_off_noisy_ones() -> None:
-    assert area(sketch=0) > 0.99
-    noisy = [
-        area(epsilon=1.0, level=level, class_list=(0, 1), testing=True, seed=seed)
-        for level in ("row", "node")
-        for seed in range(3)
-    ]
-    assert max(noisy) < 0.7
-
-
 # figures -----------------------------------------------------------------------------------
 
 
@@ -182,12 +149,6 @@ def test_the_area_is_the_chance_that_a_member_is_larger() -> None:
     a, b = statistic[members].unsqueeze(1), statistic[~members]
     by_pairs = ((a > b).double() + 0.5 * (a == b).double()).mean()
     assert auc(statistic, members) == pytest.approx(float(by_pairs))
-
-
-def test_a_constant_tells_nothing() -> None:
-    members = torch.tensor([True, False, True])
-    assert auc(torch.zeros(3), members) == 0.5
-    assert roc(torch.zeros(3), members)[0].tolist() == [0.0, 1.0]
 
 
 @pytest.mark.parametrize(("members", "others"), [(20, 5), (200, 50)])
@@ -205,3 +166,98 @@ def test_the_interval_holds_the_area_as_often_as_it_says(
         )
         hits += low <= area <= high
     assert 0.92 <= hits / 400 <= 0.99
+
+
+# membership -----------------------------------------------------------------------------
+
+
+def uneven_rows(count: int, width: int, seed: int = 0) -> torch.Tensor:
+    """Rows in directions of very different strength, some rows much longer than others."""
+    generator = torch.Generator().manual_seed(seed)
+    strength = torch.logspace(0, -1, width, dtype=torch.float64)
+    length = torch.rand(count, 1, generator=generator).double() + 0.3
+    return length * strength * torch.randn(count, width, generator=generator).double()
+
+
+MEMBERS = torch.arange(300) < 200
+
+
+def test_a_row_lies_in_the_span_only_if_it_was_summed() -> None:
+    rows = uneven_rows(300, 250)
+    told = from_one_row(Distance(rows[:200].T @ rows[:200]), rows, 200)
+    assert auc(told["span"], MEMBERS) == 1.0
+    assert auc(told["leverage"], MEMBERS) == 1.0
+
+
+def test_with_more_rows_than_columns_only_a_normalised_leverage_tells() -> None:
+    rows = uneven_rows(300, 40)
+    told = from_one_row(Distance(rows[:200].T @ rows[:200]), rows, 200)
+    assert auc(told["span"], MEMBERS) == 0.5
+    plain = auc(told["leverage"], MEMBERS)
+    assert plain > 0.52
+    assert auc(told["normalised leverage"], MEMBERS) > plain + 0.05
+    assert auc(told["likelihood"], MEMBERS) > plain
+
+
+def test_the_class_mean_is_taken_off() -> None:
+    rows = uneven_rows(300, 40)
+    columns = torch.arange(300) % 3
+    rows = rows + 4 * torch.eye(40, dtype=torch.float64)[columns]
+    known, targets = rows[:200], torch.eye(3, dtype=torch.float64)[columns[:200]]
+    gram, sums, counts = known.T @ known, known.T @ targets, targets.sum(dim=0)
+    found = auc(own_class(gram, sums, counts, rows, columns), MEMBERS)
+    assert found > auc(-Distance(gram).leverage(rows), MEMBERS)
+    alone = torch.stack([known[columns[:200] == c].T @ known[columns[:200] == c] for c in range(3)])
+    assert auc(in_class_gram(alone, rows, columns), MEMBERS) > found
+
+
+def test_candidates_that_are_all_known_are_told_apart_in_few_columns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = uneven_rows(300, 25)  # 325 different numbers in R
+    gram = rows[:200].T @ rows[:200]
+    found = fitted(Distance(gram), 200, rows)
+    assert auc(found, MEMBERS) > 0.99
+    assert auc(normalised_leverage(Distance(gram), rows), MEMBERS) < 0.8
+    monkeypatch.setattr(membership, "_EXPLICIT", 0)
+    torch.testing.assert_close(fitted(Distance(gram), 200, rows), found, rtol=0.0, atol=0.02)
+
+
+@pytest.mark.parametrize("width", [25, 250])
+def test_noise_in_the_sum_hides_members(width: int) -> None:
+    rows = uneven_rows(300, width)
+    noise = torch.randn(width, width, generator=torch.Generator().manual_seed(1)).double()
+    gram = rows[:200].T @ rows[:200] + 100 * (noise + noise.T)
+    metric = Distance(gram)
+    for statistic in (*from_one_row(metric, rows, 200).values(), fitted(metric, 200, rows)):
+        assert auc(statistic, MEMBERS) == pytest.approx(0.5, abs=0.1)
+
+
+def test_a_sum_seen_through_few_directions_tells_as_much_as_its_numbers() -> None:
+    rows = uneven_rows(300, 120)
+    gram = rows[:200].T @ rows[:200]
+    omega = torch.randn(120, 30, generator=torch.Generator().manual_seed(2)).double()
+    seen = Seen(gram @ omega, omega, gram.diagonal())
+    through = rows @ omega
+    torch.testing.assert_close(seen.core, through[:200].T @ through[:200])
+    by_core = auc(normalised_leverage(Distance(seen.core), through), MEMBERS)
+    found = auc(seen.unexplained(rows), MEMBERS)
+    assert found > by_core + 0.05
+    assert found < auc(normalised_leverage(Distance(gram), rows), MEMBERS)  # of the whole
+    assert auc(seen.fitted(rows, 200), MEMBERS) > 0.999
+    noise = torch.randn(120, 30, generator=torch.Generator().manual_seed(3)).double()
+    blurred = Seen(seen.seen + 2000 * noise, omega, gram.diagonal())
+    assert auc(blurred.fitted(rows, 200), MEMBERS) == pytest.approx(0.5, abs=0.1)
+
+
+def test_class_means_are_taken_off_what_was_seen() -> None:
+    rows = uneven_rows(200, 50)
+    targets = torch.eye(4, dtype=torch.float64)[torch.arange(200) % 4]
+    sums, counts = rows.T @ targets, targets.sum(dim=0)
+    omega = torch.randn(50, 9, generator=torch.Generator().manual_seed(2)).double()
+    gram = rows.T @ rows
+    around = Seen(gram @ omega, omega, gram.diagonal()).around(sums, counts)
+    centred = rows - (targets / counts) @ sums.T
+    within = centred.T @ centred
+    torch.testing.assert_close(around.seen, within @ omega)
+    torch.testing.assert_close(around.diagonal, within.diagonal())

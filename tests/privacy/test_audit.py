@@ -110,19 +110,6 @@ def test_examples_and_weights_are_named() -> None:
     assert nothing.verdict == "no sum over rows is kept; what weights give away was not looked at"
 
 
-def test_no_tensor_of_the_default_is_a_sum_over_validation_nodes() -> None:
-    """Validation nodes leave no trace: they are as nodes without a label."""
-    for task in tiny_stream():
-        assert bool(task.val.any())
-        hidden = Task(task.graph, task.train, None, task.val | task.test, task.classes)
-        with_them, without = (narrow().observe(each).state().tensors for each in (task, hidden))
-        assert with_them.keys() == without.keys()
-        for name, tensor in with_them.items():
-            assert torch.equal(tensor, without[name]), name
-        learned = narrow().observe(task).learned_
-        assert int(learned.sums.counts.sum()) == int(task.train.sum())
-
-
 def test_sums_with_noise_are_judged_by_their_epsilon() -> None:
     first, *_ = tiny_stream()
     settings: dict[str, Any] = {"epsilon": 2.0, "class_list": (0, 1)}
@@ -145,28 +132,6 @@ def test_directions_are_the_columns_of_what_is_seen_through_them() -> None:
     assert audit(Propagation(hops=2, fourier=0, gamma=0.1, rank=1).observe(graph)).passed
     whole = audit(Propagation(hops=2, fourier=0, gamma=0.1, rank=0).observe(graph))
     assert (whole.behind[0].columns, whole.passed) == (40, False)
-
-
-KEEPS_A_GRAM: dict[str, dict[str, Any]] = {
-    "al-gnn": {"hidden": (8, 8), "alpha": 2},
-    "ugcn": {"hidden": (8, 8)},
-    "sgc-ridge": {"sketch": 0},
-    "gacl": {"backbone": Backbone(epochs=2, hidden=(8, 8)), "alpha": 2},
-}
-
-
-@pytest.mark.parametrize("name", KEEPS_A_GRAM)
-def test_a_whole_gram_is_seen_whoever_keeps_it(name: str) -> None:
-    learner = make_learner(name, **KEEPS_A_GRAM[name])
-    task = unlabelled_third()
-    learner.observe(task)
-    found = audit(learner)
-    (sums,) = found.behind
-    assert (sums.rows, sums.products) == (42, True)
-    assert sums.smallest is not None
-    assert f"42 rows in {sums.columns} columns, under 30 each" in found.verdict
-    tried = audit(learner, [task])
-    assert any(each.attack == "leverage" and each.measured for each in tried.findings)
 
 
 def unlabelled_third(nodes: int = 60, features: int = 12) -> Task:
@@ -293,3 +258,38 @@ def test_a_high_area_that_may_be_chance_is_not_judged(monkeypatch: pytest.Monkey
     assert "8 that were not" in phrase
     assert f"not judged: {phrase}" in found.verdict
     assert not any("luck" in other for other in found.broken)
+
+
+def test_no_tensor_of_the_default_is_a_sum_over_validation_nodes() -> None:
+    """Validation nodes leave no trace: they are as nodes without a label."""
+    for task in tiny_stream():
+        assert bool(task.val.any())
+        hidden = Task(task.graph, task.train, None, task.val | task.test, task.classes)
+        with_them, without = (narrow().observe(each).state().tensors for each in (task, hidden))
+        assert with_them.keys() == without.keys()
+        for name, tensor in with_them.items():
+            assert torch.equal(tensor, without[name]), name
+        learned = narrow().observe(task).learned_
+        assert int(learned.sums.counts.sum()) == int(task.train.sum())
+
+
+KEEPS_A_GRAM: dict[str, dict[str, Any]] = {
+    "al-gnn": {"hidden": (8, 8), "alpha": 2},
+    "ugcn": {"hidden": (8, 8)},
+    "sgc-ridge": {},
+    "gacl": {"backbone": Backbone(epochs=2, hidden=(8, 8)), "alpha": 2},
+}
+
+
+@pytest.mark.parametrize("name", KEEPS_A_GRAM)
+def test_a_whole_gram_is_seen_whoever_keeps_it(name: str) -> None:
+    learner = make_learner(name, **KEEPS_A_GRAM[name])
+    task = unlabelled_third()
+    learner.observe(task)
+    found = audit(learner)
+    (sums,) = found.behind
+    assert (sums.rows, sums.products) == (42, True)
+    assert sums.smallest is not None
+    assert f"42 rows in {sums.columns} columns, under 30 each" in found.verdict
+    tried = audit(learner, [task])
+    assert any(each.attack == "leverage" and each.measured for each in tried.findings)

@@ -1,4 +1,4 @@
-"""Rankings of float32 are those of float64."""
+"""Rows in pieces and their sums; rankings of float32 are those of float64."""
 
 from __future__ import annotations
 
@@ -7,7 +7,24 @@ import torch
 
 from undrift.propagation.features import FeatureMap
 from undrift.propagation.mixes import Propagated
+from undrift.propagation.sums import summed
 from undrift.testing.graphs import tiny_graph
+
+
+@pytest.mark.parametrize("fourier", [0, 8])
+@pytest.mark.parametrize("rank", [0, 2])
+def test_rows_come_in_pieces_of_the_size_asked_for_and_none_is_a_sum(
+    fourier: int, rank: int
+) -> None:
+    features = FeatureMap(Propagated("mean", 2), fourier=fourier, rank=rank)
+    rows = features.plain(tiny_graph(), torch.arange(60))
+    parts = [part for _, part in features.pieces(rows, budget_mb=6 * 8 * 20 / 2**20)]
+    assert [len(part) for part in parts] == ([6] * 10 if fourier else [60])
+    assert torch.equal(torch.cat(parts), features.rows_of(tiny_graph(), torch.arange(60)))
+    none = summed(features, rows[:0], torch.zeros(0, 3))
+    assert (none.width, none.classes, none.count, none.trace) == (12 + fourier, 3, 0, 0.0)
+    one = summed(features, rows[:1], torch.ones(1, 1))
+    assert (one.total, one.present, one.count) == (1.0, 1.0, 1)
 
 
 @pytest.mark.parametrize("fourier", [0, 8])

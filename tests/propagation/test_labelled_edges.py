@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from scipy.stats.contingency import association
 
+from undrift.analytic.class_sums import ClassSums
 from undrift.graphs import Graph
-from undrift.propagation.sums import edges_between
+from undrift.propagation.plan import association_of, homophily_of
+from undrift.propagation.sums import PropagationSums, edges_between
 from undrift.streams.task import Task
 
 
@@ -25,7 +28,7 @@ def test_edges_are_counted_one_by_one(count: int, weighted: bool) -> None:
     train = torch.from_numpy(rng.random(90) < 0.6)
     train[:count] = True
     classes = tuple(rng.permutation(3 * np.arange(count)).tolist())
-    found = edges_between(Task(graph, train, ~train, ~train & False, classes), classes)
+    found = edges_between(Task(graph, train, ~train, ~train & False, classes))
     slow = torch.zeros(count, count, dtype=torch.float64)
     for receiver, sender in graph.adjacency.to_dense().nonzero().tolist():
         if train[receiver] and train[sender]:
@@ -33,3 +36,30 @@ def test_edges_are_counted_one_by_one(count: int, weighted: bool) -> None:
             slow[place] += 1
     assert torch.equal(found, slow)
     assert float(slow.sum()) > 50
+
+
+@pytest.mark.parametrize("agree", [0.05, 0.1, 0.2])
+@pytest.mark.parametrize("m", [120, 3000])
+def test_both_measures_of_edges_are_as_published_and_shrunk_as_by_twenty(
+    m: int, agree: float
+) -> None:
+    rng = np.random.default_rng(m)
+    ends = rng.choice(4, (2, m), p=[0.4, 0.3, 0.2, 0.1])
+    ends[1] = np.where(rng.random(m) < agree, ends[0], ends[1])
+    table = np.zeros((4, 4))
+    np.add.at(table, (ends, ends[::-1]), 1)
+    by_chance = np.square(np.bincount(ends.ravel()) / (2 * m)).sum()
+    adjusted = (np.mean(ends[0] == ends[1]) - by_chance) / (1 - by_chance)
+    damping = min(max((m * adjusted + 20) / (m + 20) / 0.25, 0), 1)
+    assert homophily_of(torch.from_numpy(table)) == pytest.approx(damping)
+    told = association(table.astype(int), method="cramer") ** 2 - 4 / (2 * m)
+    assert association_of(torch.from_numpy(table)) == pytest.approx(max(told, 0) * m / (m + 20))
+
+
+@pytest.mark.parametrize(("beside", "kept"), [(35, False), (37, True)])
+def test_a_class_seen_beside_few_others_ends_the_separate_channels(beside: int, kept: bool) -> None:
+    alone, other = 100 - beside, beside  # of a hundred edges and twenty of the prior
+    edges = torch.tensor([[alone, other], [other, alone]], dtype=torch.float64)
+    rows = ClassSums.of(torch.eye(2, dtype=torch.float64), torch.eye(2, dtype=torch.float64))
+    sums = PropagationSums({"mix": rows, "separate": rows}, edges)
+    assert ("separate" in sums.eligible()) == kept

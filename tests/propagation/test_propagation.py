@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from tests.harness.graphs import noisy_stream, patterned_graph
 from tests.harness.references import (
     adaptive_features,
-    association_by_counting,
     balanced_joint_ridge,
     separate_features,
 )
@@ -26,19 +27,16 @@ from undrift.errors import InputError
 from undrift.evaluation.loop import evaluate
 from undrift.graphs import Graph
 from undrift.learners.registry import make_learner
-from undrift.propagation.learner import (
-    Propagation,
-    homophily_weight,
-    label_association,
-)
-from undrift.propagation.plan import INFORMATIVE_FROM
+from undrift.propagation.learner import Propagation
+from undrift.propagation.plan import INFORMATIVE_FROM, association_of, homophily_of
 from undrift.propagation.solve import selected_variant
+from undrift.propagation.sums import edges_between
 from undrift.sparse import Csr
 from undrift.streams.benchmarks import load_stream
 from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
 from undrift.testing.check_learner import LEARNER_CHECKS
-from undrift.testing.graphs import noisy_stream, patterned_graph, tiny_graph, tiny_stream
+from undrift.testing.graphs import tiny_graph, tiny_stream
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "plain": {"sketch": 0, "fourier": 0},
@@ -63,6 +61,14 @@ def taught(stream: TaskStream, **options: Any) -> Propagation:
     return learner.settle()
 
 
+def homophily_weight(task: Task) -> float:
+    return homophily_of(edges_between(task))
+
+
+def label_association(task: Task) -> float:
+    return association_of(edges_between(task))
+
+
 def dense(features: Tensor | Csr) -> Tensor:
     return features.to_dense() if isinstance(features, Csr) else features
 
@@ -70,22 +76,22 @@ def dense(features: Tensor | Csr) -> Tensor:
 # exactness ---------------------------------------------------------------------------------
 
 
-def test_weights_are_those_of_joint_ridge_on_all_tasks_at_once() -> None:
-    stream = tiny_stream()
-    learner = taught(
-        stream, gamma=0.3, sketch=0, fourier=0, homophily=1.0, hops=4, evidence_threshold=60.0
-    )
-    rows, labels = [], []
-    for task in stream:
-        features = dense(task.graph.features)
-        slow = adaptive_features(
-            features, task.graph.adjacency.to_dense(), hops=4, evidence_threshold=60.0
-        )
-        assert task.graph.labels is not None
-        rows.append(slow[task.train])
-        labels.append(task.graph.labels[task.train])
-    targets = one_hot(torch.cat(labels), learner.classes_)
-    joint = balanced_joint_ridge(torch.cat(rows), targets, gamma=0.3)
+@pytest.mark.parametrize("variant", ["mix", "separate"])
+def test_weights_are_those_of_joint_ridge_on_all_tasks_at_once(variant: str) -> None:
+    if variant == "separate":
+        stream, given = patterned(increment=2), {}
+        twin = partial(separate_features, hops=2)
+    else:
+        stream, given = tiny_stream(), {"homophily": 1.0, "hops": 4, "evidence_threshold": 60.0}
+        twin = partial(adaptive_features, hops=4, evidence_threshold=60.0)
+    learner = taught(stream, gamma=0.3, sketch=0, fourier=0, **given)
+    rows = [
+        twin(dense(task.graph.features), task.graph.adjacency.to_dense())[task.train]
+        for task in stream
+    ]
+    labels = torch.cat([task.labels[task.train] for task in stream])
+    joint = balanced_joint_ridge(torch.cat(rows), one_hot(labels, learner.classes_), gamma=0.3)
+    assert learner.learned_.solution.variant == variant
     # the twin computes features in float64, the learner in the features' float32
     torch.testing.assert_close(learner.learned_.solution.weights, joint, rtol=1e-4, atol=1e-5)
 
@@ -179,23 +185,6 @@ def test_informative_heterophily_selects_the_separate_channels() -> None:
     assert ours > max(own, believing) + 8.0
 
 
-def test_weights_of_separate_channels_are_those_of_joint_ridge() -> None:
-    stream = patterned(increment=2)
-    learner = taught(stream, sketch=0, fourier=0, gamma=0.3)
-    rows, labels = [], []
-    for task in stream:
-        slow = separate_features(
-            dense(task.graph.features), task.graph.adjacency.to_dense(), hops=2
-        )
-        assert task.graph.labels is not None
-        rows.append(slow[task.train])
-        labels.append(task.graph.labels[task.train])
-    targets = one_hot(torch.cat(labels), learner.classes_)
-    joint = balanced_joint_ridge(torch.cat(rows), targets, gamma=0.3)
-    assert learner.learned_.solution.variant == "separate"
-    torch.testing.assert_close(learner.learned_.solution.weights, joint, rtol=1e-4, atol=1e-5)
-
-
 def test_a_class_that_came_alone_ends_the_separate_channels() -> None:
     """A class alone in its batch has no neighbours to learn from, but will have in the world."""
     stream = patterned(increment=1)
@@ -261,37 +250,18 @@ def wide_stream(width: int) -> TaskStream:
 # edges of what can be asked ----------------------------------------------------------------
 
 
-def test_a_graph_without_edges_is_plain_ridge() -> None:
-    plain = tiny_graph()
-    graph = Graph.from_scipy(plain.features, sp.csr_matrix((60, 60)), plain.labels)
-    stream = TaskStream.from_graph(graph, base=2, increment=2)
-    ours, own = taught(stream, sketch=0), taught(stream, sketch=0, homophily=0.0)
-    torch.testing.assert_close(
-        ours.learned_.solution.weights, own.learned_.solution.weights, rtol=0, atol=1e-6
-    )
-
-
-@pytest.mark.parametrize("fourier", [0, None])
-def test_rows_of_zeros_and_isolated_nodes(fourier: int | None) -> None:
+@pytest.mark.parametrize("settings", [{"fourier": 0}, {}, {"mix": "separate", "hops": 2}], ids=str)
+@pytest.mark.parametrize("zeros", [1, 3])
+def test_rows_of_zeros_and_isolated_nodes(zeros: int, settings: dict[str, Any]) -> None:
     plain = tiny_graph()
     x = dense(plain.features).clone()
-    x[::3] = 0.0
+    x[::zeros] = 0.0
     adjacency = plain.adjacency.to_scipy().tolil()
     adjacency[:6] = 0.0
     adjacency[:, :6] = 0.0
     graph = Graph.from_scipy(x, adjacency.tocsr(), plain.labels)
     stream = TaskStream.from_graph(graph, base=2, increment=2)
-    learner = taught(stream, fourier=fourier)
-    assert bool(torch.isfinite(learner.scores(graph)).all())
-
-
-def test_all_features_zero() -> None:
-    plain = tiny_graph()
-    graph = Graph(torch.zeros(60, 12), plain.adjacency, plain.labels)
-    stream = TaskStream.from_graph(graph, base=2, increment=2)
-    for fourier in (0, None):
-        scores = taught(stream, fourier=fourier).scores(graph)
-        assert bool(torch.isfinite(scores).all())
+    assert bool(torch.isfinite(taught(stream, **settings).scores(graph)).all())
 
 
 def test_one_class_and_one_training_node() -> None:
@@ -303,60 +273,6 @@ def test_one_class_and_one_training_node() -> None:
     learner.observe(Task(second, only, none, ~only, (9,)))
     assert learner.predict(graph)[0] == 4
     assert learner.predict(second)[0] == 9
-
-
-def test_tasks_of_one_class_each() -> None:
-    graph = generate(nodes=400, words=100, classes=4, size_ratio=1.0, homophily=0.9)
-    stream = TaskStream.from_graph(graph, base=1, increment=1)
-    ours = evaluate(Propagation(sketch=0, fourier=0), stream).by_class.a_f
-    assert ours > 80.0
-
-
-def test_a_class_with_one_training_node_beside_full_ones() -> None:
-    stream = tiny_stream()
-    task = stream.task(0)
-    labels = task.graph.labels
-    assert labels is not None
-    rare = labels == task.classes[1]
-    first = int((task.train & rare).nonzero()[0])
-    train = task.train & ~rare
-    train[first] = True
-    learner = Propagation().observe(replace(task, train=train))
-    assert bool(torch.isfinite(learner.scores(task.graph)).all())
-    assert learner.predict(task.graph)[first] == task.classes[1]
-
-
-@pytest.mark.parametrize("homophily", [None, 0.0])
-def test_a_patterned_graph_with_isolated_nodes_and_rows_of_zeros(homophily: float | None) -> None:
-    plain = patterned_graph([1, 2, 3, 0], per_class=40, average_degree=20.0)
-    x = dense(plain.features).clone()
-    x[::5] = 0.0
-    adjacency = plain.adjacency.to_scipy().tolil()
-    adjacency[:4] = 0.0
-    adjacency[:, :4] = 0.0
-    graph = Graph.from_scipy(x, adjacency.tocsr(), plain.labels)
-    stream = TaskStream.from_graph(graph, base=3, increment=1)
-    learner = Propagation(sketch=0, fourier=0, mix="separate", hops=2, homophily=homophily)
-    for task in stream:
-        learner.observe(task)
-    assert bool(torch.isfinite(learner.scores(graph)).all())
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"gamma": 0.0},
-        {"fourier": -1},
-        {"sketch": -2},
-        {"mix": "sum"},
-        {"homophily": 2.0},
-        {"hops": -1},
-    ],
-    ids=str,
-)
-def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=next(iter(wrong))):
-        Propagation(**wrong)
 
 
 # narrow dense features -----------------------------------------------------------------------
@@ -380,40 +296,11 @@ def test_only_narrow_dense_features_are_asked() -> None:
     assert "hops" not in taught(wide).learned_.plan.variants
 
 
-def base_task(homophily: float) -> Task:
-    graph = generate(nodes=600, words=50, classes=6, homophily=homophily, size_ratio=2.0)
-    return TaskStream.from_graph(graph, base=4, increment=2).task(0)
-
-
-@pytest.mark.parametrize(("homophily", "least", "most"), [(0.0, 0, 0), (0.9, 1, 1), (0.6, 1, 1)])
-def test_homophily_weight_of_generated_graphs(homophily: float, least: float, most: float) -> None:
-    assert least <= homophily_weight(base_task(homophily)) <= most
-
-
 def small_task(edges: list[list[int]], labels: list[int]) -> Task:
     n = len(labels)
     train = torch.ones(n, dtype=torch.bool)
     graph = Graph.from_arrays(torch.eye(n), edges, labels, undirected=True)
     return Task(graph, train, ~train, ~train, tuple(sorted(set(labels))))
-
-
-def test_no_labelled_edge_is_full_homophily_weight() -> None:
-    assert homophily_weight(small_task([[0], [1]], [0, 0])) == 1.0
-    assert homophily_weight(small_task([[], []], [0, 1])) == 1.0
-
-
-def test_a_few_edges_do_not_lower_the_homophily_weight() -> None:
-    assert homophily_weight(small_task([[0, 1], [2, 3]], [0, 0, 1, 1])) == 1.0
-
-
-def test_edges_of_other_nodes_are_not_looked_at() -> None:
-    task = base_task(0.9)
-    labels = task.graph.labels
-    assert labels is not None
-    hidden = torch.where(task.train, labels, 3 - labels.clamp(min=0))
-    other = Graph(task.graph.features, task.graph.adjacency, hidden)
-    masks = (task.train, torch.zeros_like(task.val), task.test)
-    assert homophily_weight(Task(other, *masks, task.classes)) == homophily_weight(task)
 
 
 # neighbours that differ ---------------------------------------------------------------------
@@ -424,43 +311,34 @@ def patterned_task(follows: list[int | None]) -> Task:
     return stream.task(0)
 
 
-def test_the_pattern_is_chi_squared_by_counting() -> None:
-    task = patterned_task([1, 2, 3, 0])
-    labels, train = task.graph.labels, task.train
-    assert labels is not None
-    adjacency = task.graph.adjacency.to_dense()
-    ends = [
-        (int(labels[i]), int(labels[j]))
-        for i, j in adjacency.triu().nonzero().tolist()
-        if train[i] and train[j]
-    ]
-    assert label_association(task) == pytest.approx(association_by_counting(ends), abs=1e-12)
-
-
 @pytest.mark.parametrize("follows", [[1, 2, 3, 4, 5, 6, 7, 0], [1, 0, 3, 2], [0, 1, 2, 3]], ids=str)
 def test_classes_that_link_to_one_class_have_a_pattern(follows: list[int | None]) -> None:
     assert label_association(patterned_task(follows)) >= INFORMATIVE_FROM
 
 
-def test_two_classes_show_no_pattern_unless_it_was_seen_before() -> None:
-    task = patterned_task([1, 0])
-    assert label_association(task) == 0.0
-    assert label_association(task, least_classes=2) >= INFORMATIVE_FROM
-    assert label_association(small_task([[0], [1]], [0, 0]), least_classes=1) == 0.0
-    assert label_association(small_task([[], []], [0, 1]), least_classes=1) == 0.0
+def test_few_edges_or_none_do_not_lower_the_homophily_weight() -> None:
+    for edges, labels in (
+        ([[0], [1]], [0, 0]),
+        ([[], []], [0, 1]),
+        ([[0, 1], [2, 3]], [0, 0, 1, 1]),
+    ):
+        assert homophily_weight(small_task(edges, labels)) == 1.0
 
 
-def test_scores_are_right_and_not_only_their_order() -> None:
-    stream = load_stream("synthetic")
-    learner = Propagation(sketch=0, fourier=0)
-    for task in stream:
-        learner.observe(task)
-    known, graph = learner.settle().learned_, stream.graph
-    features = known.plan.feature_map(known.solution.variant)
-    rows = features.plain(graph, torch.arange(graph.num_nodes))
-    slow = dense(rows).double() @ known.solution.weights
-    torch.testing.assert_close(learner.scores(graph), slow, rtol=1e-6, atol=1e-9)
-    assert torch.equal(learner.predict(graph), torch.tensor(known.classes)[slow.argmax(dim=1)])
+def test_two_classes_show_no_pattern() -> None:
+    assert label_association(patterned_task([1, 0])) == 0.0
+    assert label_association(small_task([[], []], [0, 1])) == 0.0
+
+
+def test_one_class_has_no_probabilities() -> None:
+    graph = Graph.from_arrays(torch.eye(4), [[0, 1], [1, 0]], labels=[3, 3, 3, 3])
+    learner = Propagation().observe(graph)
+    assert learner.scores(graph).shape == (4, 1)
+    with pytest.raises(InputError, match=r"no probabilities.*observe a second class") as told:
+        learner.predict_proba(graph)
+    assert "validation" not in str(told.value)  # they are of no use to it
+    other = Graph.from_arrays(torch.eye(4), [[0, 1], [1, 0]], labels=[4, 4, 4, 4])
+    assert learner.observe(other).predict_proba(graph).shape == (4, 2)  # as it advises
 
 
 def test_probabilities_are_calibrated_by_the_sums() -> None:
@@ -474,14 +352,3 @@ def test_probabilities_are_calibrated_by_the_sums() -> None:
     assert labels is not None
     right = torch.tensor(learner.classes_)[best] == labels[stream.test]
     assert abs(float(sure.mean()) - float(right.double().mean())) < 0.05
-
-
-def test_one_class_has_no_probabilities() -> None:
-    graph = Graph.from_arrays(torch.eye(4), [[0, 1], [1, 0]], labels=[3, 3, 3, 3])
-    learner = Propagation().observe(graph)
-    assert learner.scores(graph).shape == (4, 1)
-    with pytest.raises(InputError, match=r"no probabilities.*observe a second class") as told:
-        learner.predict_proba(graph)
-    assert "validation" not in str(told.value)  # they are of no use to it
-    other = Graph.from_arrays(torch.eye(4), [[0, 1], [1, 0]], labels=[4, 4, 4, 4])
-    assert learner.observe(other).predict_proba(graph).shape == (4, 2)  # as it advises

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
+from undrift.checks import bytes_of
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.propagation.learner import Propagation
-from undrift.propagation.plan import First, Size, Wanted, bytes_of
+from undrift.propagation.plan import First, Size, Wanted
 from undrift.sparse import Csr
 from undrift.streams.stream import TaskStream
 from undrift.testing.graphs import tiny_stream
@@ -23,23 +27,41 @@ def nbytes(size: Size, width: int, classes: int) -> int:
     return 4 * columns * (columns + 1) + 24 * columns * classes
 
 
-def test_a_state_follows_the_data() -> None:
-    assert Wanted().size(WORDS, 6805) == Size(3072, 0, 256)
-    assert Wanted().size(FEW, 2879) == Size(3072, 0, 256, 0.75)
-    assert nbytes(Wanted().size(WORDS, 6805), 6805, 15) <= 3 * WORDS.nbytes
-    assert nbytes(Wanted().size(FEW, 2879), 2879, 7) <= 7e6
+ENOUGH = int(8 * 3072 * (512 + 33) / 3)  # bytes for 512 directions, and 33 columns beside them
+DENSE = First(rows=10_000, nbytes=10**8, dense=True)
+THIN = First(rows=100, nbytes=10**9, dense=False)
+SOME = First(rows=150, nbytes=10**6, dense=False)
 
 
-def test_rows_stand_behind_every_direction() -> None:
-    few = First(rows=100, nbytes=10**9, dense=False)
-    assert Wanted().size(few, 5000).rank == 32
-    assert Wanted(budget="1GB").size(few, 5000).rank == 35
-    assert Wanted(rank=400).size(few, 5000).rank == 400
-
-
-def test_the_half_of_a_gram_is_kept_where_it_is_smaller() -> None:
-    assert Wanted().size(WORDS, 600).rank == 0
-    assert Wanted(rank=20).size(WORDS, 600).rank == 20
+@pytest.mark.parametrize(
+    ("said", "first", "width", "found"),
+    [
+        ({}, WORDS, 6805, Size(3072, 0, 256)),
+        ({}, FEW, 2879, Size(3072, 0, 256, 0.75)),
+        # three first batches hold the sums
+        ({}, replace(WORDS, nbytes=ENOUGH + 1), 6805, Size(3072, 0, 512)),
+        ({}, replace(WORDS, nbytes=ENOUGH - 1), 6805, Size(3072, 0, 256)),
+        # rows stand behind every direction
+        ({}, THIN, 5000, Size(3072, 0, 32)),
+        ({"budget": "1GB"}, THIN, 5000, Size(3072, 0, 35)),
+        ({"rank": 400}, THIN, 5000, Size(3072, 0, 400)),
+        # half of a Gram is kept where it is smaller
+        ({}, WORDS, 600, Size(3072, 0, 0, 0.75)),
+        ({"rank": 20}, WORDS, 600, Size(3072, 0, 20, 0.75)),
+        # narrow dense features get Fourier features, and sparse ones where rows are few
+        ({}, DENSE, 128, Size(3072, 2048, 512)),
+        ({}, DENSE, 16, Size(3072, 256, 0)),
+        ({}, DENSE, 1025, Size(3072, 0, 512)),
+        ({"fourier": 77}, WORDS, 128, Size(3072, 77, 0, 0.75)),
+        ({"budget": "200kB"}, SOME, 120, Size(609, int(2e5 / (8 * (53 + 33))) - 120, 53, 0.75)),
+        # a number of columns keeps their whole Gram
+        ({"sketch": 1024}, FEW, 2879, Size(1024, 2048, 0)),
+        ({"sketch": 0}, FEW, 2879, Size(0, 0, 0)),
+        ({"sketch": 1024, "rank": 64, "fourier": 0}, FEW, 2879, Size(1024, 0, 64)),
+    ],
+)
+def test_sizes(said: dict[str, Any], first: First, width: int, found: Size) -> None:
+    assert Wanted(**said).size(first, width) == found
 
 
 @pytest.mark.parametrize("budget", ["100kB", "1MB", "4 MB", "16MB", 2.5e6])
@@ -53,43 +75,10 @@ def test_a_budget_is_kept(budget: float | str, width: int, variants: int) -> Non
         assert nbytes(size, width, 15) <= allowed / variants
 
 
-def test_narrow_dense_features_get_fourier_features_and_sparse_ones_none() -> None:
-    dense = First(rows=10_000, nbytes=10**8, dense=True)
-    assert Wanted().size(dense, 128).fourier == 2048
-    assert Wanted().size(dense, 16).fourier == 256
-    assert Wanted().size(dense, 1025).fourier == 0
-    assert Wanted().size(WORDS, 128).fourier == 0
-    assert Wanted(fourier=77).size(WORDS, 128).fourier == 77
-
-
-def test_a_number_of_columns_keeps_their_whole_gram() -> None:
-    assert Wanted(sketch=1024).size(FEW, 2879) == Size(1024, 2048, 0)
-    assert Wanted(sketch=0).size(FEW, 2879) == Size(0, 0, 0)
-    assert Wanted(sketch=1024, rank=64, fourier=0).size(FEW, 2879) == Size(1024, 0, 64)
-
-
 @pytest.mark.parametrize("wrong", ["4 apples", "", "-1MB", "0", 0, -5.0, "MB", "1MBB"])
 def test_a_budget_that_cannot_be_read(wrong: float | str) -> None:
     with pytest.raises(InputError, match="budget must be a number of bytes above 0 or a text"):
         Propagation(budget=wrong)
-
-
-@pytest.mark.parametrize("wrong", [{"rank": -1}, {"sketch": -1}, {"fourier": -3}], ids=str)
-def test_numbers_that_cannot_be(wrong: dict[str, float]) -> None:
-    with pytest.raises(InputError, match="must be a whole number of at least 0"):
-        Propagation(**wrong)  # type: ignore[arg-type]
-
-
-def test_the_size_is_a_part_of_what_learners_share() -> None:
-    first, second, _ = tiny_stream()
-    one = Propagation(rank=2).observe(first)
-    other = one.sibling().observe(second)
-    assert one.learned_ is not None
-    assert other.learned_ is not None
-    assert other.learned_.plan == one.learned_.plan
-    assert other.learned_.plan.sizes[0].rank == 2
-    one.merge(other)
-    assert Propagation(rank=3).observe(first).map_digest() != one.map_digest()
 
 
 def test_how_features_are_stored_decides_nothing() -> None:

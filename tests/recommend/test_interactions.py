@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import torch
 
 from undrift.errors import InputError
 from undrift.recommend import as_interactions
@@ -24,6 +25,8 @@ def test_the_same_clicks_from_any_table(tmp_path) -> None:
     (tmp_path / "march.csv").write_text(text)
     arrays = {name: np.array(column) for name, column in GOOD.items()}
     moments = arrays["time"].astype("datetime64[D]")
+    tensors = as_interactions(([0, 1, 1], [0, 0, 1], torch.tensor(GOOD["time"]).requires_grad_()))
+    assert tensors.item.tolist() == [0, 1, 0]
     for x in (GOOD, arrays, tuple(GOOD.values()), {**arrays, "time": moments}):
         assert clicks(x) == wanted
     assert clicks(tmp_path / "march.csv") == wanted
@@ -41,6 +44,10 @@ def test_rules_for_imperfect_tables() -> None:
     assert clicks((["s", "s"], ["tea", "cup"], [1, 1])) == [("s", "tea"), ("s", "cup")]
     graph = as_interactions(sp.csr_matrix([[0, 1], [0, 0], [2, 1]]))
     assert (graph.ordered, graph.sessions.tolist()) == (False, ["0", "2"])
+    edges = np.array([[0, 2, 2], [1, 0, 1]])  # the same edges, as PyG has them
+    assert as_interactions(edges).digest == graph.digest
+    # a text that is filled up with NULs, as C has it; NumPy cannot tell it from the other
+    assert as_interactions((["s", "s"], ["tea", "tea\0"])).items.tolist() == ["tea"]
     # the digest knows the order of clicks, not of the rows of a table
     digests = {as_interactions(x).digest for x in (GOOD, twice, {**GOOD, "time": [1, 3, 9]})}
     assert len(digests) == 2
@@ -50,7 +57,9 @@ def test_rules_for_imperfect_tables() -> None:
     ("x", "told"),
     [
         ({**GOOD, "time": [1.0, float("nan"), 2.0]}, "row 2 of the table has no finite time"),
-        ({**GOOD, "item": ["a", "", "b"]}, "row 2 of the table names no item"),
+        ({**GOOD, "time": ["", "2021-01-01", "7"]}, "row 1 of the table has no finite time"),
+        ((["s"], ["a"], [[1.0]]), "times must be a list"),
+        ({**GOOD, "item": ["a", "\0", "b"]}, "row 2 of the table names no item"),
         ({**GOOD, "session": [None, "s", "s"]}, "row 1 of the table names no session"),
         ({"session": ["s"], "item": ["a"]}, "say time=None if the rows are in the order"),
         ({"session": [], "item": [], "time": []}, "has no rows"),
@@ -64,6 +73,20 @@ def test_each_bad_table_gets_one_sentence(x, told) -> None:
     with pytest.raises(InputError, match=told) as caught:
         as_interactions(x)
     assert "\n" not in str(caught.value)
+
+
+def test_periods_by_column_by_time_and_by_batch() -> None:
+    rows = {**GOOD, "month": [1, 2, 2]}
+    assert as_interactions(rows, period="month").periods.tolist() == [2, 1]
+    assert as_interactions(GOOD, period=3.0).periods.tolist() == [1, 0]  # of the first click
+    assert as_interactions(GOOD).in_period(7).periods.tolist() == [7, 7]
+    with pytest.raises(InputError, match="must be whole numbers"):
+        as_interactions(GOOD).in_period(1.5)  # type: ignore[arg-type]
+    for months in (["1", "inf", "2"], [1, 1e300, 2]):
+        with pytest.raises(InputError, match="must be whole numbers"):
+            as_interactions({**GOOD, "month": months}, period="month")
+    with pytest.raises(InputError, match="needs a time for every click"):
+        as_interactions((["s"], ["a"]), period=2.0)
 
 
 def test_cases_are_all_clicks_after_the_first() -> None:

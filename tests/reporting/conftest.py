@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from undrift.evaluation.matrix import AccuracyMatrix
-from undrift.experiments.manifest import Manifest, PlannedRun
-from undrift.experiments.result import Graded, Metrics, Result
-from undrift.experiments.search_record import Search, SearchSpec, Trial
-from undrift.experiments.spec import RunSpec
+from tests.experiments.made import made, searched
+from undrift.experiments.result import Result
+from undrift.experiments.search import Search
+from undrift.experiments.store import Manifest
 from undrift.learners.registry import METHODS
+from undrift.reporting.tables.compare import manifest_of_runs
 from undrift.reporting.tables.comparison import Comparison, ComparisonEntry, Spread
 
 # tasks, accuracy at the start
@@ -35,33 +35,22 @@ class Fakes:
         rank = list(METHODS).index(method)
         rng = np.random.default_rng([seed, rank, tasks])
         loss = {"joint": 0.1, "bare": 30.0, "adr": 0.6}.get(method, 0.7 + (rank * 5 % 14) * 0.4)
-        rows = [
-            [
-                float(np.clip(start - loss * (t - i) - 0.5 * t + rng.normal(0, 1.2), 0, 100))
-                for i in range(t + 1)
-            ]
-            for t in range(tasks)
-        ]
-        metrics = Metrics.of(AccuracyMatrix(rows))
+
+        def accuracy(t: int, i: int) -> float:
+            return float(np.clip(start - loss * (t - i) - 0.5 * t + rng.normal(0, 1.2), 0, 100))
+
+        rows = [[accuracy(t, i) for i in range(t + 1)] for t in range(tasks)]
         drifted = {"efc": 1.32, "dpcr": 0.734}.get(method, 0.0)
         state = int(10 ** (4.6 + (rank * 3 % 14) * 0.25) * tasks)
-        data: dict[str, Any] = {
-            "spec": {"stream": stream, "method": method, "seed": seed},
-            "matrix": {"class": rows, "node": rows},
-            "metrics": Graded[Metrics](by_class=metrics, by_node=metrics),
-            "validation": Graded[Metrics](by_class=metrics, by_node=metrics),
+        seconds = 3.0 * tasks * (1 + (rank * 5 % 14) * 0.4) + 0.1 * seed
+        cost = {"seconds": {"total": seconds}, "peak_memory_mb": 500, "threads": 1}
+        fields: dict[str, Any] = {
             "drift": [drifted * t / (tasks - 1) for t in range(tasks)],
-            "cost": {
-                "seconds": {"total": 3.0 * tasks * (1 + (rank * 5 % 14) * 0.4) + 0.1 * seed},
-                "peak_memory_mb": 500,
-                "state_mb": state / 1e6,
-                "threads": 1,
-                "state_bytes": [state],
-            },
+            "cost": cost | {"state_mb": state / 1e6, "state_bytes": [state]},
             "versions": {},
             "provenance": {"stand_in": stream.endswith("stand-in")},
         }
-        return Result.model_validate(data)
+        return made(rows, fields, stream=stream, method=method, seed=seed)
 
     def groups(self, seeds: int = 3) -> dict[str, dict[str, list[Result]]]:
         """Every method on four streams."""
@@ -72,39 +61,17 @@ class Fakes:
 
     def folder(self, seeds: int = 3) -> tuple[dict[str, Result], Manifest]:
         """The same runs as a folder has them, with their plan."""
-        results: dict[str, Result] = {}
-        cells = []
-        for stream, method, seed in product(PAPER_STREAMS, METHODS, range(seeds)):
-            result = self.result(stream, method, seed)
-            results[result.spec.id] = result
-            cell = {"row": method, "method": method, "stream": stream, "seed": seed}
-            cells.append(PlannedRun(**cell, run=result.spec.id))  # type: ignore[arg-type]
-        plan = Manifest(
-            plan="paper-table1",
-            title="Table 1",
-            rule="",
-            rows=list(METHODS),
-            streams=list(PAPER_STREAMS),
-            cells=cells,
-        )
-        return results, plan
+        every = product(PAPER_STREAMS, METHODS, range(seeds))
+        results = {one.spec.id: one for one in map(self.result, *zip(*every, strict=True))}
+        return results, manifest_of_runs(results, plan="paper-table1", title="Table 1")
 
     @staticmethod
     def plain(spec: dict[str, Any], **changes: Any) -> Result:
         """A result of two tasks with round numbers; what a test looks at goes into `changes`."""
-        metrics = {"a_avg": 82.5, "a_f": 75.0, "a_l": 85.0, "forgetting": 20.0}
-        rows = [[90.0], [70.0, 80.0]]
-        data: dict[str, Any] = {
-            "spec": {"stream": "cs-cl", "method": "adr"} | spec,
-            "matrix": {"class": rows, "node": rows},
-            "metrics": {"class": metrics, "node": metrics},
-            "validation": None,
-            "drift": [],
-            "cost": {"seconds": {"total": 3.0}, "peak_memory_mb": 100, "state_mb": 2, "threads": 1},
-            "versions": {"torch": "2.13.0"},
-            "provenance": {"stand_in": "stand-in" in spec.get("stream", "")},
-        }
-        return Result.model_validate(data | changes)
+        cost = {"seconds": {"total": 3.0}, "peak_memory_mb": 100, "state_mb": 2, "threads": 1}
+        fields = {"validation": None, "drift": [], "cost": cost, "versions": {"torch": "2.13.0"}}
+        fields["provenance"] = {"stand_in": "stand-in" in spec.get("stream", "")}
+        return made(fields=fields | changes, **{"stream": "cs-cl", "method": "adr"} | spec)
 
     @staticmethod
     def entry(mean: float = 90.0, deviation: float | None = 1.0, **more: Any) -> ComparisonEntry:
@@ -134,17 +101,11 @@ class Fakes:
         self, stream: str = "cs-cl", method: str = "adr", seed: int = 0, **grid: tuple[Any, ...]
     ) -> Search:
         grid = grid or {"gamma": (1e-3, 1e-2, 1e-1, 1.0), "alpha": (1, 2, 4, 8, 16, 32, 64)}
-        trials = []
+        scores = []
         for values in product(*grid.values()):
-            params = dict(zip(grid, values, strict=True))
-            steps = sum([*grid[name]].index(value) for name, value in params.items())
-            score = 80.0 + seed + 1.3 * steps
-            metrics = Metrics(a_avg=score, a_f=0, a_l=0, forgetting=0)
-            graded = Graded[Metrics](by_class=metrics, by_node=metrics)
-            trials.append(Trial(params=params, validation=graded))
-        best = max(trials, key=lambda trial: trial.validation.by_class.a_avg)  # type: ignore[union-attr]
-        spec = SearchSpec(base=RunSpec(stream=stream, method=method, seed=seed), grid=grid)
-        return Search(spec=spec, trials=trials, chosen=best.params, seconds=1.0)
+            steps = sum(grid[name].index(v) for name, v in zip(grid, values, strict=True))
+            scores.append((dict(zip(grid, values, strict=True)), 80.0 + seed + 1.3 * steps))
+        return searched(scores, stream=stream, method=method, seed=seed)
 
     def points(self, moved: float, classes: int = 5) -> dict[str, Any]:
         """Arrays as in an embedding.npz."""

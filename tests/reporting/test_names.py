@@ -14,11 +14,6 @@ def test_stand_ins_say_so_once(stream: str) -> None:
     assert title.lower().count("stand-in") == STREAMS[stream].stand_in
 
 
-def test_options_and_imitated_data_are_told() -> None:
-    assert stream_title("cs-cl", stand_in=True) == "CS-CL (stand-in)"
-    assert stream_title("arxiv-cl@directed") == "Arxiv-CL@directed"
-
-
 @pytest.mark.parametrize(
     ("row", "method", "label"),
     [

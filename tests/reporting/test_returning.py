@@ -13,8 +13,7 @@ from undrift.experiments.result import Graded, Result, Returning, graded_metrics
 from undrift.experiments.standing import standing
 from undrift.experiments.store import Records
 from undrift.reporting.figures.figure import Shown, all_figures
-from undrift.reporting.html.page import Page, PlanTable
-from undrift.reporting.html.views import details, methods
+from undrift.reporting.html.page import Page, PlanTable, details, methods
 from undrift.reporting.tables.compare import compare, manifest_of_runs
 from undrift.reporting.terminal import matrix_table
 
@@ -58,14 +57,6 @@ def test_a_column_is_a_stream_and_its_arrival(runs: dict[str, Result]) -> None:
         assert (row, "cs-cl", "a_l") in table.entries
 
 
-def test_a_table_without_such_runs_has_no_such_column(runs: dict[str, Result]) -> None:
-    plain = {run: result for run, result in runs.items() if result.returning is None}
-    back = {run: result for run, result in runs.items() if result.returning}
-    assert compare(plain, manifest_of_runs(plain), metrics=EVERY).metrics == list(EVERY[:4])
-    wanted = ["a_avg", "a_f", "a_auc", "class_forgetting"]
-    assert compare(back, manifest_of_runs(back), metrics=EVERY).metrics == wanted
-
-
 def test_figures_of_tasks_leave_them_out_and_curves_do_not(runs: dict[str, Result]) -> None:
     records = Records(runs, [], [], [], Path())
     shown = Shown(records)
@@ -82,7 +73,7 @@ def test_figures_of_tasks_leave_them_out_and_curves_do_not(runs: dict[str, Resul
 def test_the_page_has_its_numbers_and_blanks(runs: dict[str, Result]) -> None:
     manifest = manifest_of_runs(runs)
     plan = PlanTable(manifest, {"class": compare(runs, manifest, metrics=EVERY)})
-    page = Page("T", [plan], runs)
+    page = Page(Records(runs, [], [], [], Path()), [plan])
     data = details(page)
     assert data["metrics"] == ["A_avg", "A_f", "A_l", "forgetting", "A_auc", "F_class"]
     for run, result in runs.items():

@@ -2,25 +2,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from undrift.experiments.result import Graded, Metrics
-from undrift.experiments.search_record import Search, SearchSpec, Trial
-from undrift.experiments.spec import RunSpec
+from tests.experiments.made import searched
+from undrift.experiments.search import Search
 from undrift.reporting.search_grids import search_grids
-
-GRID: dict[str, tuple[Any, ...]] = {"gamma": (0.1, 1.0), "alpha": (1, 2, 4)}
 
 
 def search(seed: int, scores: dict[tuple[float, int], float | None], **base: Any) -> Search:
-    trials = []
-    for (gamma, alpha), score in scores.items():
-        metrics = Metrics(a_avg=score or 0, a_f=0, a_l=0, forgetting=0)
-        graded = Graded[Metrics](by_class=metrics, by_node=metrics)
-        how: Any = {"failed": "singular"} if score is None else {"validation": graded}
-        trials.append(Trial(params={"gamma": gamma, "alpha": alpha}, **{"validation": None} | how))
-    gamma, alpha = max(scores, key=lambda place: scores[place] or 0)
-    run = RunSpec(**{"stream": "cs-cl", "method": "adr", "seed": seed} | base)
-    chosen = {"gamma": gamma, "alpha": alpha}
-    return Search(spec=SearchSpec(base=run, grid=GRID), trials=trials, chosen=chosen, seconds=2.0)
+    found = [({"gamma": g, "alpha": a}, score) for (g, a), score in scores.items()]
+    return searched(found, seed=seed, **base)
 
 
 ONE = {(0.1, 1): 10.0, (0.1, 2): 20.0, (0.1, 4): 30.0, (1.0, 1): 40.0, (1.0, 2): 50.0}
@@ -44,7 +33,6 @@ def test_means_over_seeds_stand_in_the_grid() -> None:
 def test_a_failed_setting_does_not_pull_the_mean() -> None:
     (grid,) = search_grids([search(0, ONE), search(1, {**ONE, (0.1, 1): None})])
     assert grid.scores["1", "0.1"] == 10.0
-    assert grid.failed == {("1", "0.1")}
     (grid,) = search_grids([search(0, {(0.1, 1): 5.0})])
     assert grid.warmth(("1", "0.1")) == 1.0
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.scale.graph_folder import GraphFolder
 from undrift.scale.importing import import_graph
@@ -47,6 +50,18 @@ def write_tables(graph: Graph, folder: Path) -> Tables:
         rows.writerow(["source", "target"])
         rows.writerows((f"n{s}", f"n{t}") for s, t in zip(pairs.col, pairs.row, strict=True))
     return nodes, edges
+
+
+@contextmanager
+def full_disk(most: int) -> Iterator[None]:
+    """As a disk that is full when a file grows beyond so many bytes: one sentence, no loss."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, limits[1]))
+        with pytest.raises(InputError, match="give the same command again, which goes on"):
+            yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 @pytest.fixture

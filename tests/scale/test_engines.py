@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import os
 import random
-import resource
 import signal
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from hashlib import sha256
 from multiprocessing import active_children, get_context
 from pathlib import Path
 from shutil import rmtree
 from typing import cast
+from unittest.mock import Mock
 
 import pytest
 
 from extras.dask_engine import Dask
-from tests.scale.conftest import SMALL, half_labelled, write_tables
+from tests.scale.conftest import SMALL, full_disk, half_labelled, write_tables
 from undrift.errors import InputError
 from undrift.folder.folder import LearnerFolder
-from undrift.folder.large import observe_large
 from undrift.graphs import Graph
 from undrift.propagation.learner import Propagation
 from undrift.scale.blocks import EDGES, count_edges
-from undrift.scale.engine import Local, _end_all, _end_with_parent, engine_of
+from undrift.scale.engine import Local, _end, _end_with_parent, engine_of
 from undrift.scale.graph_folder import GraphFolder
 from undrift.scale.importing import import_graph
 from undrift.scale.learning import observe, predict
@@ -54,14 +55,14 @@ def folder(imported: Callable[[Graph], GraphFolder]) -> GraphFolder:
     return imported(half_labelled(nodes=70, features=6))
 
 
-def killing(how: Callable[[], int]) -> Progress:
-    """A progress that kills a process when the first block is done."""
+def at_first_block(act: Callable[[], object]) -> Progress:
+    """A progress that does something once, when the first block is done."""
     left = [("propagate", 1)]
 
     def progress(phase: str, done: int, total: int) -> None:
         if (phase, done) in left:
             left.remove((phase, done))
-            os.kill(how(), signal.SIGKILL)
+            act()
 
     return progress
 
@@ -70,7 +71,7 @@ def test_a_pool_gives_the_same_bytes_and_outlives_a_worker(
     folder: GraphFolder, tmp_path: Path
 ) -> None:
     alone = everything(folder, Local(), tmp_path / "a.parquet")
-    kill = killing(lambda: next(child.pid for child in active_children() if child.pid))
+    kill = at_first_block(lambda: os.kill(active_children()[0].pid, signal.SIGKILL))
     with engine_of(workers=2) as pool:
         assert everything(folder, pool, tmp_path / "b.parquet", kill) == alone
     assert not folder.left_over()
@@ -80,11 +81,11 @@ def no_work(plan: BlockPlan, call: Call) -> None:
     """What a process does that is only to be started."""
 
 
-def run_pool(workers: int = 2) -> int:
-    """How many of six tasks a pool has done."""
+def run_pool() -> int:
+    """How many of six tasks a pool of two has done."""
     done: list[None] = []
-    calls = [Call(f"call-{i}", no_work) for i in range(6)]
-    with engine_of(workers=workers) as pool:
+    with engine_of(workers=2) as pool:
+        calls = [Call(f"call-{i}", no_work) for i in range(6)]
         pool.run(cast(BlockPlan, None), calls, lambda: done.append(None))
     return len(done)
 
@@ -118,17 +119,19 @@ def test_a_pool_whose_processes_never_start_is_one_sentence(
         run_pool()
 
 
-def test_nothing_is_left_of_a_pool_that_broke_while_it_started() -> None:
-    """Else its own end waits for a process that nobody ends."""
-    straggler = get_context("spawn").Process(target=time.sleep, args=(60,))
-    straggler.start()
-    pool = ProcessPoolExecutor(1)
-    pool._processes[straggler.pid] = straggler
-    _end_all(pool)
-    straggler.join(10)
-    assert straggler.exitcode == -signal.SIGKILL
-    pool._processes.clear()
-    pool.shutdown()
+def test_a_pool_ends_where_an_idle_process_is_killed() -> None:
+    """The other one waits for a lock of the killed; to close the pool alone hung 3 times of 12."""
+    for _ in range(6):
+        pool, seen = ProcessPoolExecutor(2, get_context("forkserver")), set()
+        while len(seen) < 2:
+            seen |= {future.result() for future in [pool.submit(os.getpid) for _ in range(8)]}
+        (holder,) = seen - {pool.submit(os.getpid).result()}  # it waits for work, with the lock
+        time.sleep(0.05)
+        ending = threading.Thread(target=_end, args=(pool,), daemon=True)
+        os.kill(holder, signal.SIGKILL)
+        ending.start()
+        ending.join(20)
+        assert not ending.is_alive()
 
 
 def test_a_cluster_gives_the_same_bytes_and_outlives_a_worker(
@@ -143,17 +146,16 @@ def test_a_cluster_gives_the_same_bytes_and_outlives_a_worker(
     with cluster:
         address = cluster.scheduler_address
 
-        def worker() -> int:
+        def lose() -> None:
             with distributed.Client(address, set_as_default=False) as client:
-                return int(next(iter(client.run(os.getpid).values())))
-
-        def leaving(phase: str, done: int, total: int) -> None:
-            if phase == "propagate" and done == 1:
+                worker = next(iter(client.run(os.getpid).values()))
+            if processes:
+                os.kill(worker, signal.SIGKILL)
+            else:
                 cluster.scale(1)
 
         with engine_of(dask=address) as dask:
-            how = killing(worker) if processes else leaving
-            assert everything(folder, dask, tmp_path / "b.parquet", how) == alone
+            assert everything(folder, dask, tmp_path / "b.parquet", at_first_block(lose)) == alone
         monkeypatch.setattr("extras.dask_engine._PATIENCE", 0.1)
         gone = pytest.raises(InputError, match="has lost all its workers; start some with")
         with engine_of(dask=address) as dask, gone:
@@ -172,12 +174,8 @@ def test_a_cluster_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None
         silence = pytest.raises(InputError, match="no Dask scheduler answers at")
         with silence, engine_of(dask=address):
             pass
-    for wrong, sentence in (
-        ({"workers": 2, "dask": "x"}, "not both"),
-        ({"workers": 0}, "1 or more"),
-    ):
-        with pytest.raises(InputError, match=sentence), engine_of(**wrong):
-            pass
+    with pytest.raises(InputError, match="1 or more"), engine_of(workers=0):
+        pass
 
 
 def test_a_scheduler_that_goes_is_one_sentence(
@@ -185,22 +183,12 @@ def test_a_scheduler_that_goes_is_one_sentence(
 ) -> None:
     distributed = pytest.importorskip("distributed")
 
-    class Client:
-        """As one whose scheduler was killed."""
-
-        status = "cancelled"
-
-        def submit(self, *_: object, **__: object) -> Client:
-            return self
-
-        def result(self) -> None:
-            raise distributed.CancelledError
-
-        def cancel(self, _: object) -> None:
-            raise OSError("no scheduler to tell")
-
-    dask = object.__new__(Dask)
-    dask._client = Client()
+    # as one whose scheduler was killed
+    dask, gone = object.__new__(Dask), Mock(status="cancelled")
+    gone.result.side_effect = distributed.CancelledError
+    dask._client = Mock()
+    dask._client.submit.return_value = gone
+    dask._client.cancel.side_effect = OSError("no scheduler to tell")
     monkeypatch.setattr(Dask, "_finished", lambda _, left: iter(left))
     with pytest.raises(InputError, match=r"scheduler has gone .* goes on where it was"):
         dask.run(BlockPlan.of(folder, {}, range(6)), [Call(EDGES, count_edges)], lambda: None)
@@ -217,16 +205,9 @@ def test_a_worker_of_another_version_does_nothing(
 
 def test_a_full_disk_and_a_damaged_block_lose_nothing(folder: GraphFolder, tmp_path: Path) -> None:
     alone = everything(folder, Local(), tmp_path / "a.parquet")
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    try:  # as a disk that is full when a file grows beyond this
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1500, limits[1]))
-        with pytest.raises(InputError, match="free some space and give the same command again"):
-            everything(folder, Local(), tmp_path / "b.parquet")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    blocks = sorted(folder.work.rglob("*.npy"))
-    assert blocks
-    blocks[0].write_bytes(b"rotten")
+    with full_disk(1500):
+        everything(folder, Local(), tmp_path / "b.parquet")
+    min(folder.work.rglob("*.npy")).write_bytes(b"rotten")
     assert everything(folder, Local(), tmp_path / "b.parquet") == alone
 
 
@@ -241,13 +222,12 @@ def test_killed_at_any_instant_it_goes_on(tmp_path: Path) -> None:
         sha = everything(GraphFolder(place / "g"), Local(), place / "out.parquet")
         (place / "sha").write_text(sha, encoding="ascii")
 
-    start = time.monotonic()
-    (tmp_path / "whole").mkdir()
-    job(tmp_path / "whole")
-    seconds = time.monotonic() - start
-    wanted = (tmp_path / "whole" / "sha").read_text(encoding="ascii")
-    place = tmp_path / "killed"
+    calm, place, start = tmp_path / "calm", tmp_path / "killed", time.monotonic()
+    calm.mkdir()
     place.mkdir()
+    job(calm)
+    seconds = time.monotonic() - start
+    wanted = (calm / "sha").read_text(encoding="ascii")
     draw = random.Random(0)
     for _ in range(KILLS):
         process = get_context("fork").Process(target=job, args=(place,))
@@ -261,7 +241,7 @@ def test_killed_at_any_instant_it_goes_on(tmp_path: Path) -> None:
             rmtree(place / "g")
     job(place)
     assert (place / "sha").read_text(encoding="ascii") == wanted
-    killed, whole = (GraphFolder(folder / "g") for folder in (place, tmp_path / "whole"))
+    killed, whole = (GraphFolder(folder / "g") for folder in (place, calm))
     assert killed.manifest == whole.manifest
     killed.verify()
     assert {path.name for path in killed.path.iterdir()} == {"graph.json", *killed.manifest.files}
@@ -270,40 +250,24 @@ def test_killed_at_any_instant_it_goes_on(tmp_path: Path) -> None:
 # what is left ----------------------------------------------------------------------------
 
 
-class Killed(BaseException):
-    """As if the process ended here."""
-
-
 def dying(*_: object) -> None:
-    raise Killed
+    raise SystemExit  # as if the process ended here
 
 
-def test_killed_before_the_step_is_taken_no_task_is_done_again(
-    folder: GraphFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("end", ["folder.draft.Draft.commit", "scale.plan.BlockPlan.clear"])
+def test_killed_around_the_step_no_task_is_done_again_and_no_row_stays(
+    end: str, folder: GraphFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    LearnerFolder.new(tmp_path / "desk", settings={"fourier": 0})
+    desk = LearnerFolder.new(tmp_path / "desk", settings={"fourier": 0})
     with monkeypatch.context() as patch:
-        patch.setattr("undrift.folder.draft.Draft.commit", dying)
-        with pytest.raises(Killed):
-            observe_large(tmp_path / "desk", folder.path, Local())
+        patch.setattr(f"undrift.{end}", dying)
+        with pytest.raises(SystemExit):
+            desk.observe(folder.path)
     assert folder.left_over()
-    with monkeypatch.context() as patch:
-        patch.setattr(BlockPlan, "put", dying)
-        observe_large(tmp_path / "desk", folder.path, Local())
-    assert not folder.work.exists()
-
-
-def test_killed_after_the_step_is_taken_no_row_stays(
-    folder: GraphFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    LearnerFolder.new(tmp_path / "desk", settings={"fourier": 0})
-    with monkeypatch.context() as patch:
-        patch.setattr(BlockPlan, "clear", dying)
-        with pytest.raises(Killed):
-            observe_large(tmp_path / "desk", folder.path, Local())
-    assert folder.left_over()
-    with pytest.raises(InputError, match="counting it twice would be wrong; nothing was changed"):
-        observe_large(tmp_path / "desk", folder.path, Local())
+    monkeypatch.setattr(BlockPlan, "put", dying)
+    twice = pytest.raises(InputError, match="counting it twice would be wrong; nothing was changed")
+    with nullcontext() if "commit" in end else twice:
+        desk.observe(folder.path)
     assert not folder.work.exists()
 
 
@@ -333,7 +297,7 @@ def test_a_worker_ends_with_the_process_that_asked() -> None:
     asking = fork.Process(target=ask)
     asking.start()
     worker = int(mine.recv())
-    os.kill(int(asking.pid or 0), signal.SIGKILL)
+    asking.kill()
     asking.join()
     until = time.monotonic() + 10
     while alive(worker):
@@ -344,6 +308,4 @@ def test_a_worker_ends_with_the_process_that_asked() -> None:
 def alive(pid: int) -> bool:
     """Whether a process is there and not a zombie that nobody waits for."""
     status = Path(f"/proc/{pid}/stat")
-    return (
-        status.exists() and status.read_text(encoding="ascii").rsplit(")", 1)[1].split()[0] != "Z"
-    )
+    return status.exists() and ") Z " not in status.read_text(encoding="ascii")

@@ -13,7 +13,6 @@ from tests.folder.test_from_elsewhere import no_longer_than
 from tests.scale.conftest import SMALL, half_labelled, write_tables
 from undrift.errors import InputError
 from undrift.folder.folder import LearnerFolder
-from undrift.folder.large import observe_large, predict_large
 from undrift.learners.registry import make_learner
 from undrift.scale.engine import Local
 from undrift.scale.graph_folder import GraphFolder, GraphManifest
@@ -23,8 +22,6 @@ from undrift.scale.plan import BlockPlan
 
 NAMES = ["graph.json", "ids.parquet", "labels.npy", "degrees.npy", "features-00000.npy"]
 NAMES += ["edges-00000-indptr.npy", "edges-00000-indices.npy", "edges-00000-weights.npy"]
-
-
 CHANGES: dict[str, Callable[[Path, Path], None]] = {
     "linked": lambda path, outside: path.symlink_to(outside / "twin" / path.name),
     "dangling": lambda path, outside: path.symlink_to(outside / "made"),
@@ -39,7 +36,7 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> Path:
     nodes, edges = write_tables(half_labelled(nodes=60, features=3), place)
     import_graph(nodes, edges, place / "graph", memory=SMALL)
     LearnerFolder.new(place / "desk", settings={"gamma": 0.1, "hops": 1}, remember_nodes=True)
-    observe_large(place / "desk", place / "graph", Local())
+    LearnerFolder(place / "desk").observe(place / "graph")
     return place
 
 
@@ -68,8 +65,8 @@ def test_what_is_no_file_of_its_own_is_refused(
     LearnerFolder.new(new, settings={"gamma": 0.1, "hops": 1})
     actions: list[Callable[[], object]] = [
         lambda: GraphFolder(graph).verify(),
-        lambda: observe_large(new, graph, Local()),
-        lambda: predict_large(clean / "desk", graph, out, Local()),
+        lambda: LearnerFolder(new).observe(graph),
+        lambda: LearnerFolder(clean / "desk").predict(graph, out=out),
         lambda: GraphFolder(graph).ids() if "ids" in name else GraphFolder(graph)._load(name),
     ]
     for action in actions:
@@ -110,7 +107,7 @@ def test_unfinished_steps_are_not_kept_elsewhere(
     with pytest.raises(InputError, match="is a link, not a folder"):
         observe(learner, GraphFolder(graph), classes, Local())
     with pytest.raises(InputError):  # a batch that is known: left-overs of it are deleted
-        observe_large(clean / "desk", graph, Local())
+        LearnerFolder(clean / "desk").observe(graph)
     assert contents(outside) == before
 
 
@@ -127,14 +124,12 @@ def test_a_result_of_an_unfinished_step_that_is_no_file(graph: Path) -> None:
 def test_an_unfinished_import_is_not_taken_up_through_a_link(name: str, tmp_path: Path) -> None:
     nodes, edges = write_tables(half_labelled(nodes=60, features=3), tmp_path / "tables")
     import_graph(nodes, edges, tmp_path / "graph", memory=SMALL)
-    asked = tmp_path / "outside"
-    asked.mkdir()
-    (asked / "token").write_bytes(b"secret")
-    out = tmp_path / "unfinished"
+    out, outside = tmp_path / "unfinished", tmp_path / "token"
+    outside.write_bytes(b"secret")
     out.mkdir()
     if name != "import.json":
         (out / "import.json").write_bytes(b"[]")
-    (out / name).symlink_to(asked / "token")
+    (out / name).symlink_to(outside)
     with pytest.raises(InputError, match=f"{name} is a link"):
         import_graph(nodes, edges, out, memory=SMALL)
-    assert (asked / "token").read_bytes() == b"secret"
+    assert outside.read_bytes() == b"secret"

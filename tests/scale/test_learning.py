@@ -42,6 +42,11 @@ def heterophilous() -> Graph:
     )
 
 
+def same_sums(one: Propagation, other: Propagation) -> None:
+    mine, theirs = (pack(learner.learned_.sums)[0] for learner in (one, other))
+    torch.testing.assert_close(mine, theirs, rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize("kind", ["alike", "heterophilous", "sketched"])
 def test_it_equals_memory(
     kind: str, imported: Callable[[Graph], GraphFolder], tmp_path: Path
@@ -55,18 +60,14 @@ def test_it_equals_memory(
         plan.clear()
     assert learner.learned_.plan == in_memory.learned_.plan
     assert ("separate" in learner.learned_.plan.variants) == (kind == "heterophilous")
-    mine, theirs = pack(learner.learned_.sums)[0], pack(in_memory.learned_.sums)[0]
-    assert mine.keys() == theirs.keys()
-    for name, tensor in theirs.items():
-        assert torch.allclose(mine[name], tensor, rtol=1e-9, atol=1e-9), name
+    same_sums(learner, in_memory)
     out, names = tmp_path / "predicted.parquet", [f"c{c}" for c in learner.classes_]
     assert predict(learner, folder, names, out, Local()) == graph.num_nodes
     rows = duckdb.execute(f"SELECT * FROM '{out}'").fetchall()
     chances = in_memory.predict_proba(graph)
     best = chances.topk(2, dim=1)
     assert [row[0] for row in rows] == [f"n{i}" for i in range(graph.num_nodes)]
-    assert [row[1] for row in rows] == [f"c{in_memory.classes_[i]}" for i in best.indices[:, 0]]
-    assert [row[3] for row in rows] == [f"c{in_memory.classes_[i]}" for i in best.indices[:, 1]]
+    assert [row[1::2] for row in rows] == [(names[i], names[j]) for i, j in best.indices.tolist()]
     assert np.allclose([row[2] for row in rows], best.values[:, 0], atol=1e-7)
     predict(learner, folder, names, out, Local(), probabilities=True)
     every = duckdb.execute(f"SELECT COLUMNS('^p_') FROM '{out}'")
@@ -83,9 +84,7 @@ def test_batches_add_up_and_context_is_left_out(imported: Callable[[Graph], Grap
     observe(first, folder, {"c4": 4, "c5": 5, "c2": 2}, Local())
     second.observe(Graph(graph.features, graph.adjacency, _only(graph, 2, 4, 5)))
     assert first.classes_ == second.classes_ == (0, 1, 2, 4, 5)
-    for name, tensor in pack(second.learned_.sums)[0].items():
-        mine = pack(first.learned_.sums)[0][name]
-        assert torch.allclose(mine, tensor, rtol=1e-9, atol=1e-9), name
+    same_sums(first, second)
 
 
 def _only(graph: Graph, *classes: int) -> torch.Tensor:
@@ -96,14 +95,11 @@ def _only(graph: Graph, *classes: int) -> torch.Tensor:
 def test_what_cannot_be_is_one_sentence(imported: Callable[[Graph], GraphFolder]) -> None:
     folder = imported(half_labelled(nodes=60, features=6))
     other = Propagation().observe(half_labelled(nodes=60, features=5))
+    noisy = make_learner("propagation", epsilon=1.0, class_list=range(6))
     for learner, classes, sentence in (
         (make_learner("adr"), CLASSES, "ADR learns from graphs in memory only"),
         (Propagation(), {}, r"no node of .* has a label"),
-        (
-            make_learner("propagation", epsilon=1.0, class_list=range(6)),
-            CLASSES,
-            "from sums without noise",
-        ),
+        (noisy, CLASSES, "from sums without noise"),
         (other, CLASSES, "has 6 features per node, but 5 were learned"),
     ):
         with pytest.raises(InputError, match=sentence):
@@ -150,26 +146,17 @@ REPORT = Path(__file__).parents[2] / "benchmarks" / "measured" / "ten-million.js
 def test_it_is_near_what_was_measured(step: str) -> None:
     report = json.loads(REPORT.read_text(encoding="utf-8"))
     told, rows = report["import"], report["observe"]["rows"]
-    manifest = GraphManifest.model_construct(
-        nodes=report["nodes"],
-        edges=told["edges"],
-        features=64,
-        memory=report["memory"],
-        width=told["width"],
-        rows=244_140,
-        content="",
-    )
-    learner = Propagation()
+    sizes = {"nodes": report["nodes"], "edges": told["edges"], "memory": report["memory"]}
+    sizes |= {"width": told["width"], "rows": 244_140, "features": 64, "content": ""}
+    manifest = GraphManifest.model_construct(**sizes)
     first = First(rows, int(told["bytes"]), dense=True)
-    fixed = learner.plan_by(64, torch.eye(20, dtype=torch.float64) * 700 + 15, first)
-    banks = fixed.variants if step == "observe" else fixed.variants[:1]
+    fixed = Propagation().plan_by(64, torch.eye(20, dtype=torch.float64) * 700 + 15, first)
+    observed = step == "observe"
     folder = object.__new__(GraphFolder)
     folder.manifest, folder.path = manifest, Path("nowhere")
-    maps = {bank: fixed.feature_map(bank) for bank in banks}
-    plan = BlockPlan.of(folder, maps, range(20) if step == "observe" else None)
-    vars(plan)["folder"] = folder
-    if step == "observe":
-        vars(plan)["nodes"] = torch.arange(rows).numpy()
+    maps = {bank: fixed.feature_map(bank) for bank in fixed.variants[: None if observed else 1]}
+    plan = BlockPlan.of(folder, maps, range(20) if observed else None)
+    vars(plan).update(folder=folder, nodes=np.arange(rows) if observed else None)
     estimate = MemoryEstimate.of(plan, 1)
     measured = sum(phase["busy"] for phase in report[step]["phases"].values())
     assert 0.7 < estimate.seconds / measured < 1.5

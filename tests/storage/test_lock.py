@@ -20,7 +20,6 @@ from undrift.storage.lock import (
     claim,
     claimed_folder,
     exclusive,
-    name_own,
     open_own,
     read_own,
     sweep,
@@ -84,9 +83,6 @@ def test_a_lock_needs_a_folder_and_is_not_made_through_a_link(tmp_path: Path) ->
     gone = pytest.raises(InputError, match=r"cannot write to .*gone")
     with gone, exclusive(tmp_path / "gone/l", "x"):
         pass
-
-
-# what is left over -----------------------------------------------------------------------
 
 
 @LOCKS
@@ -178,9 +174,6 @@ def test_a_sweep_leaves_alone_what_is_no_file(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 4
 
 
-# files of a folder -----------------------------------------------------------------------
-
-
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:
     path = tmp_path / "outside"
@@ -231,8 +224,30 @@ def test_a_link_that_comes_between_the_look_and_the_opening(
     path.unlink()
     path.write_bytes(b"own")
     monkeypatch.setattr(lock, "_NEVER", flags & ~getattr(os, "O_NOFOLLOW", 0))
-    with pytest.raises(InputError, match="was replaced while"):  # without such a flag, we do
+    with pytest.raises(InputError, match="file is a link, not"):  # without such a flag, we do
         read_own(path)
+
+
+@pytest.mark.parametrize("times", [1, 3, 1000])
+def test_a_file_that_a_writer_replaces_while_it_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """Readers hold no lock: they look again, and give up on a file that never rests."""
+    path, real, left = tmp_path / "file", os.open, iter(range(times))
+    path.write_bytes(b"old")
+
+    def replaced(name: str, *more: int) -> int:
+        if (count := next(left, None)) is not None:
+            (tmp_path / "new").write_bytes(b"new %d" % count)
+            (tmp_path / "new").replace(path)
+        return real(name, *more)
+
+    monkeypatch.setattr(os, "open", replaced)
+    if times < lock._TRIES:
+        assert read_own(path) == b"new %d" % (times - 1)
+    else:
+        with pytest.raises(InputError, match="replaced each time"):
+            read_own(path)
 
 
 def test_a_file_that_is_too_large_to_be_one_of_ours(tmp_path: Path) -> None:
@@ -240,14 +255,3 @@ def test_a_file_that_is_too_large_to_be_one_of_ours(tmp_path: Path) -> None:
         file.truncate((1 << 30) + 1)
     with pytest.raises(InputError, match="larger than 1 GiB"):
         read_own(tmp_path / "large")
-
-
-@pytest.mark.parametrize("numbered", [True, False])
-def test_a_library_gets_a_name_of_the_file_that_was_looked_at(
-    numbered: bool, outside: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not numbered:
-        monkeypatch.setattr(os.path, "exists", lambda path: False)
-    with name_own(outside) as name:
-        assert Path(name).read_bytes() == b"secret"
-        assert (name == str(outside)) is not (numbered and Path("/proc/self/fd").exists())

@@ -3,7 +3,7 @@
 import json
 from collections import namedtuple
 from dataclasses import dataclass, field, make_dataclass
-from typing import Any, ClassVar, Literal, NamedTuple, Optional
+from typing import Any, ClassVar, Literal, Optional
 
 import numpy as np
 import pytest
@@ -132,59 +132,36 @@ def csr() -> Csr:
     return Csr.from_scipy(sp.csr_matrix([[0.0, 2.0], [2.0, 0.0]]), symmetric=True)
 
 
-# round trips ------------------------------------------------------------------------------
+CHANGES: dict[str, tuple[Any, ...]] = {
+    "leaves": ((),),
+    "named": ({},),
+    "classes": ((),),
+    "share": (float("nan"), float("-inf"), 1),
+    "word": ("dots. and # and @ and \n",),
+    "mode": ("direct",),
+    "maybe_leaf": (leaf(),),
+    "maybe_tensor": (torch.zeros(0), torch.tensor(True)),
+    "maybe_number": (0.0,),
+    "maybe_classes": ((), (0,)),
+    "maybe_named": ({}, {"x": torch.ones(1)}),
+    "maybe_mode": ("direct",),
+    "rows": (torch.ones(2),),
+    "either": (
+        *(leaf(), Empty(), Twin(torch.ones(1), "twin")),
+        LeafToo(torch.ones(1), "too", torch.ones(2)),
+    ),
+    "old_style": (leaf(),),
+    "mixed": (0, "", (), (1, 2), {}, {"0": 1, "#": 2, "@": 3}, leaf(), torch.ones(1)),
+    "plain": ({"a": None, "b": True, "c": 1, "d": 1.5, "e": "x", "layers.0.weight": 0},),
+    "deep": ((((1, 2), ()), (), ((3,),)),),
+}
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"leaves": ()},
-        {"named": {}},
-        {"classes": ()},
-        {"share": float("nan")},
-        {"share": float("-inf")},
-        {"share": 1},
-        {"word": "dots. and # and @ and \n"},
-        {"mode": "direct"},
-        {"maybe_leaf": leaf()},
-        {"maybe_tensor": torch.zeros(0)},
-        {"maybe_tensor": torch.tensor(True)},
-        {"maybe_number": 0.0},
-        {"maybe_classes": ()},
-        {"maybe_classes": (0,)},
-        {"maybe_named": {}},
-        {"maybe_named": {"x": torch.ones(1)}},
-        {"maybe_mode": "direct"},
-        {"rows": torch.ones(2)},
-        {"either": leaf()},
-        {"either": LeafToo(torch.ones(1), "too", torch.ones(2))},
-        {"either": Twin(torch.ones(1), "twin")},
-        {"either": Empty()},
-        {"old_style": leaf()},
-        {"mixed": 0},
-        {"mixed": ""},
-        {"mixed": ()},
-        {"mixed": (1, 2)},
-        {"mixed": {}},
-        {"mixed": {"0": 1, "#": 2, "@": 3}},
-        {"mixed": leaf()},
-        {"mixed": torch.ones(1)},
-        {"plain": {"a": None, "b": True, "c": 1, "d": 1.5, "e": "x", "layers.0.weight": 0}},
-        {"deep": (((1, 2), ()), (), ((3,),))},
-    ],
-    ids=str,
+    "changes", [{}, *({f: value} for f, values in CHANGES.items() for value in values)], ids=str
 )
 def test_every_kind_of_field_comes_back(changes):
     assert comes_back(everything(**changes))
-
-
-def test_a_sparse_matrix_in_a_union_with_a_tensor():
-    tensors, values = through_json(everything(rows=csr()))
-    back = unpack(Everything, tensors, values).rows
-    assert isinstance(back, Csr)
-    assert (back.shape, back.symmetric) == ((2, 2), True)
-    assert torch.equal(back.to_dense(), csr().to_dense())
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -216,9 +193,6 @@ def test_keys_may_hold_any_sign(thing):
         assert unpack(kind, *pack(thing, prefix), prefix) == thing
 
 
-# what is in it ----------------------------------------------------------------------------
-
-
 def test_paths_are_dotted_fields_with_the_sizes_and_the_class_beside_them():
     tensors, values = pack(everything(named={}, leaves=(leaf(),)))
     assert set(tensors) == {"leaf.weight", "leaves.0.weight", "pair.1"}
@@ -238,30 +212,18 @@ def test_tensors_are_shared_but_carry_no_gradient():
     assert pack({"t": trained})[0]["t"].data_ptr() == trained.data_ptr()
 
 
-# what cannot be kept ----------------------------------------------------------------------
-
 Named = namedtuple("Named", "a b")
-
-
-class TypedNamed(NamedTuple):
-    a: int
 
 
 @pytest.mark.parametrize(
     ("thing", "name"),
     [
         ([1, 2], "list"),
-        ({1, 2}, "set"),
         ({1: 2}, "dict"),
-        (np.ones(2), "ndarray"),
         (np.int64(1), "int64"),
-        (1j, "complex"),
         (b"a", "bytes"),
-        (object(), "object"),
         (Leaf, "type"),
         (Named(1, 2), "Named"),
-        (TypedNamed(1), "TypedNamed"),
-        (torch.float32, "dtype"),
         (csr()._torch, "Tensor"),
     ],
     ids=lambda given: given if isinstance(given, str) else type(given).__name__,
@@ -276,14 +238,10 @@ def test_what_cannot_be_kept_is_refused_with_its_place(thing, name):
     [
         list[int] | None,
         Any,
-        tuple,
         dict[int, int],
-        dict[str, list[int]],
-        tuple[list[int], ...],
         tuple[int, list[int]],
         tuple[int, ...] | tuple[Tensor, ...],
         tuple[dict[str, int] | dict[str, str], ...],
-        torch.nn.Parameter | None,
     ],
     ids=str,
 )
@@ -292,14 +250,6 @@ def test_a_field_that_could_not_be_read_back_is_refused_before_it_is_saved(hint)
     for refused in (lambda: pack(kind(None)), lambda: unpack(kind, {}, {})):
         with pytest.raises(TypeError, match="field 'things' of Kind: "):
             refused()
-
-
-def test_a_type_that_cannot_be_kept_is_refused_when_it_is_asked_for():
-    with pytest.raises(TypeError, match=r"cannot keep list\[int\] in a state"):
-        unpack(list[int], {}, {})
-
-
-# what is damaged --------------------------------------------------------------------------
 
 
 def whole() -> Everything:
@@ -321,35 +271,19 @@ def test_a_state_without_one_of_its_parts_is_damaged(key):
         unpack(Everything, tensors, values)
 
 
-def test_the_message_names_the_part():
-    tensors, values = pack(whole())
-    del tensors["leaves.1.weight"]
-    with pytest.raises(InputError, match=r"'leaves\.1\.weight' is missing; restore it from a copy"):
-        unpack(Everything, tensors, values)
-    tensors, values = pack(everything())
-    del values["maybe_tensor"]  # which is not read as none
-    with pytest.raises(InputError, match="'maybe_tensor' is missing"):
-        unpack(Everything, tensors, values)
-
-
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
         ("count", "5", "'count' is '5', not int"),
         ("count", 5.5, "'count' is 5.5, not int"),
-        ("share", "a", "'share' is 'a', not float"),
         ("flag", 1, "'flag' is 1, not bool"),
-        ("word", None, "'word' is None, not str"),
         ("none", 0, "'none' is 0, not NoneType"),
         ("mode", "other", "'mode' is 'other', not "),
         ("maybe_number", "a", "'maybe_number' is none of float, NoneType"),
         ("leaves.#", -1, "'leaves.#' is -1, which is not the number of parts"),
-        ("leaves.#", "2", "'leaves.#' is '2', which is not the number of parts"),
         ("leaves.#", True, "'leaves.#' is True, which is not the number of parts"),
         ("leaves.#", 10**12, "'leaves.2.weight' is missing"),
-        ("leaves.#", 3, "'leaves.2.weight' is missing"),
         ("pair.#", 1, "'pair.#' is 1, which is not the number of parts"),
-        ("named.#", 2, "'named.#' is no list of keys"),
         ("named.#", [1, 2], "'named.#' is no list of keys"),
         ("named.#", ["a", "c"], "'named.c.weight' is missing"),
         ("either.@", "Graph", "'either' is none of Leaf, LeafToo, Twin, Empty, NoneType"),
@@ -374,19 +308,12 @@ class Grown:
     count: int = 7
 
 
-@pytest.mark.parametrize("more", [None, leaf(2)])
-def test_a_field_that_was_added_later_is_read_where_it_is_there(more: Leaf | None) -> None:
-    assert comes_back(Grown(leaf(), more, 3))
-
-
-def test_a_field_that_was_added_later_has_its_default_where_it_is_not() -> None:
+def test_a_field_that_was_added_later_is_read_or_has_its_default() -> None:
+    assert comes_back(Grown(leaf(), leaf(2), 3))
     tensors, values = pack(Grown(leaf(), leaf(2), 3))
     old = {n: v for n, v in values.items() if n != "count" and not n.startswith("more")}
     found = unpack(Grown, {n: t for n, t in tensors.items() if not n.startswith("more")}, old)
     assert same(found, Grown(leaf()))
-
-
-# halves of symmetric matrices ---------------------------------------------------------------
 
 
 @pytest.fixture

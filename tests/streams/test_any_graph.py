@@ -97,8 +97,13 @@ def test_other_kinds_of_pyg_are_refused_with_a_way_out() -> None:
     split = pyg(y=torch.tensor(Y), train_mask=torch.ones(3, 10, dtype=torch.bool))
     with pytest.raises(InputError, match=r"10 columns.*train_mask\[:, 0\]"):
         as_batch(split)
-    with pytest.raises(InputError, match=r"HeteroData.*to_homogeneous"):
-        as_graph(HeteroData())
+    for many in (HeteroData(), [HeteroData(), HeteroData()]):
+        with pytest.raises(InputError, match=r"HeteroData.*to_homogeneous"):
+            as_graph(many)
+    with pytest.raises(InputError, match=r"one label for all its nodes.*as in \[data\]"):
+        as_graph(pyg(y=torch.tensor([1])))
+    weighted = {"x": X.tolist(), "edge_weight": torch.ones(2)}
+    check(as_graph(pyg(**weighted)), None)
 
 
 # other libraries -------------------------------------------------------------------------
@@ -204,6 +209,11 @@ def test_what_is_no_graph_is_named_with_all_that_is_taken(x: Any, named: str) ->
     for read in (as_graph, as_batch):
         with pytest.raises(InputError, match=rf"{named}; give .*PyG Data.*NetworkX.*tables"):
             read(x)
+
+
+def test_one_table_is_no_graph_yet() -> None:
+    with pytest.raises(InputError, match=r"builtins\.dict is one table.*Graph\.from_table"):
+        as_graph(NODES)
 
 
 def test_a_learner_refuses_classes_by_name() -> None:

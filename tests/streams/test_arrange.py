@@ -12,6 +12,7 @@ from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.storage.splits import load_split, save_split
 from undrift.streams.arrange import arrange, grow_regions, share_out
+from undrift.streams.arrival import parse_arrival
 from undrift.streams.split import Times
 from undrift.streams.stream import TaskStream
 from undrift.testing.check_stream import check_stream
@@ -27,7 +28,7 @@ EVERY = (
 def made(arrive: str, seed: int = 0) -> TaskStream:
     stream = tiny_stream(seed, nodes=120)
     time = np.random.default_rng(5).integers(2000, 2010, 120)
-    return arrange(replace(stream, times=Times.of(time)), arrive)
+    return arrange(replace(stream, times=Times(np.asarray(time, float))), arrive)
 
 
 def of_class(stream: TaskStream, c: int, mask: torch.Tensor | None = None) -> list[int]:
@@ -188,3 +189,40 @@ def test_regions_are_shared_out_whole_and_almost_evenly() -> None:
     batch = share_out(regions, 3)
     assert all(len(set(batch[regions == r].tolist())) == 1 for r in range(9))
     assert np.bincount(batch).tolist() == [16, 15, 14]
+
+
+# arrivals as text ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("blurry:disjoint=0.5,blurry=0.1", "blurry"),
+        ("blurry:blurry=0.30, disjoint=0.2", "blurry:disjoint=0.2,blurry=0.3"),
+        ("online:batch=64", "online"),
+        ("online:order=given,batch=8", "online:batch=8,order=given"),
+        ("online:context=seen", "online:context=seen"),
+    ],
+)
+def test_the_same_arrival_is_always_written_the_same(text: str, written: str) -> None:
+    assert str(parse_arrival(text)) == written
+    assert parse_arrival(written) == parse_arrival(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("blury", "unknown arrival 'blury'.*blurry"),
+        ("blurry:disjont=1", "unknown option of arrival 'blurry' 'disjont'.*disjoint"),
+        ("blurry:disjoint=1.5", "disjoint of arrival .* must be a share from 0 to 1, not '1.5'"),
+        ("blurry:blurry=nan", "must be a share"),
+        ("blurry:0.5", "needs name=value after the colon"),
+        ("online:batch=0", "batch of arrival .* must be a whole number of at least 1, not '0'"),
+        ("online:order=label", "must be random or given, not 'label'"),
+        ("classes:a=1", "takes no option; leave 'a=1' out"),
+    ],
+)
+def test_what_cannot_be_read_is_one_sentence(text: str, why: str) -> None:
+    with pytest.raises(InputError, match=why) as found:
+        parse_arrival(text)
+    assert "\n" not in str(found.value)

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-import subprocess
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,7 @@ import torch
 from undrift.errors import InputError
 from undrift.storage.splits import save_split
 from undrift.streams.arrange import arrange
-from undrift.streams.file import (
-    is_stream_file,
-    load_stream_file,
-    parse_settings,
-    read_stream_file,
-)
+from undrift.streams.file import load_stream_file, read_stream_file
 from undrift.streams.stream import TaskStream
 from undrift.testing.check_stream import check_stream
 from undrift.testing.graphs import tiny_graph
@@ -57,6 +51,13 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def with_years(folder: Path, years: Sequence[object]) -> None:
+    nodes = folder / "data" / "nodes.csv"
+    head, *rows = (line.split(",") for line in nodes.read_text().splitlines())
+    changed = [[a, b, str(year), *x] for (a, b, _, *x), year in zip(rows, years, strict=True)]
+    nodes.write_text("".join(f"{','.join(cells)}\n" for cells in [head, *changed]))
+
+
 def toml(folder: Path, text: str) -> Path:
     path = folder / "stream.toml"
     path.write_text(text, encoding="utf-8")
@@ -69,13 +70,6 @@ def same_graph(a: Any, b: Any) -> bool:
         and torch.equal(a.labels, b.labels)
         and (a.adjacency.to_scipy() != b.adjacency.to_scipy()).nnz == 0
     )
-
-
-def test_a_file_is_told_from_a_name() -> None:
-    for name in ("stream.toml", "S.TOML", "folder/stream", "a\\b", "./x"):
-        assert is_stream_file(name)
-    for name in ("cs-cl", "synthetic", "my.stream"):
-        assert not is_stream_file(name)
 
 
 def test_tables_become_the_stream_that_from_graph_makes(folder: Path) -> None:
@@ -143,10 +137,7 @@ def test_classes_may_be_listed_by_id_or_by_name(order: list[Any], folder: Path) 
 
 @pytest.mark.parametrize(
     ("periods", "classes"),
-    [
-        ("3", ((4, 5), (2, 3), (0, 1))),
-        ("[2007, 2010]", ((4, 5), (1, 2, 3), (0,))),
-    ],
+    [("3", ((4, 5), (2, 3), (0, 1))), ("[2007, 2010]", ((4, 5), (1, 2, 3), (0,)))],
 )
 def test_tasks_by_time_follow_the_time_column(
     periods: str, classes: tuple[Any, ...], folder: Path
@@ -187,7 +178,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cannot read the stream file .*none.toml .No such file"):
         read_stream_file(tmp_path / "none.toml")
     (tmp_path / "latin.toml").write_bytes('name = "Müller"'.encode("latin-1"))
-    with pytest.raises(InputError, match=r"latin.toml is not UTF-8 text"):
+    with pytest.raises(InputError, match=r"latin.toml .it is not UTF-8 text"):
         read_stream_file(tmp_path / "latin.toml")
 
 
@@ -223,25 +214,10 @@ def test_a_class_too_small_is_named_as_the_table_names_it(folder: Path) -> None:
         load_stream_file(toml(folder, TABLES + TASKS))
 
 
-def test_reading_a_file_does_not_import_torch(tmp_path: Path) -> None:
-    path = toml(tmp_path, TABLES + TASKS)
-    code = (
-        "import sys; from undrift.streams.file import read_stream_file; "
-        f"read_stream_file({str(path)!r}); "
-        "sys.exit('torch' in sys.modules or 'numpy' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
 @pytest.mark.parametrize("tasks", [TASKS, '\n[tasks]\nby = "time"\nperiods = [2007, 2009]\n'])
 def test_nodes_with_a_time_may_arrive_by_it(folder: Path, tasks: str) -> None:
-    nodes = folder / "data/nodes.csv"
-    lines = nodes.read_text().splitlines()
-    # the years of every topic are spread: without that no class comes back
-    rows = [line.split(",") for line in lines[1:]]
-    years = [2005 + (k // 6) % 6 for k in range(len(rows))]
-    spread = [",".join([a, b, str(y), *x]) for (a, b, _, *x), y in zip(rows, years, strict=True)]
-    nodes.write_text("\n".join([lines[0], *spread]) + "\n")
+    years = [2005 + (k // 6) % 6 for k in range(60)]  # spread, so that classes come back
+    with_years(folder, years)
     plain = load_stream_file(toml(folder, TABLES + tasks), seed=1)
     stream = arrange(plain, "time")
     check_stream(stream)
@@ -252,13 +228,7 @@ def test_nodes_with_a_time_may_arrive_by_it(folder: Path, tasks: str) -> None:
 
 
 def test_periods_are_told_as_the_dates_that_were_given(folder: Path) -> None:
-    nodes = folder / "data" / "nodes.csv"
-    head, *rows = nodes.read_text().splitlines()
-    place = head.split(",").index("year")
-    dated = [row.split(",") for row in rows]
-    for k, cells in enumerate(dated):
-        cells[place] = f"2026-01-{1 + k % 28:02d}"
-    nodes.write_text("\n".join([head, *map(",".join, dated)]) + "\n")
+    with_years(folder, [f"2026-01-{1 + k % 28:02d}" for k in range(60)])
     (folder / "s.toml").write_text(TABLES + '[tasks]\nby = "time"\nperiods = [2026-01-03]\n')
     told = load_stream_file(folder / "s.toml").provenance["periods"]
     assert told.startswith("2 periods, starting at 2026-01-01, 2026-01-03")
@@ -286,21 +256,16 @@ def test_a_pipe_is_refused_and_not_waited_for(folder: Path) -> None:
         ('name = "x"\n[graph\n', "stream.toml is not valid TOML: .*line 2, column"),
         (TABLES + TASKS + "bsae = 3\n", "line 11: unknown key of .tasks. 'bsae' .did you mean "
          "'base'.*: base, by, increment, order, periods"),
-        ("colour = 1\n" + TABLES + TASKS, "line 1: unknown key 'colour'.*graph, name, split"),
+        ("colour = 1\n" + TABLES + TASKS, "line 1: unknown key 'colour'.*name, sessions, split"),
         (TABLES + "node = 1\n" + TASKS, "line 7: unknown key of .graph. 'node' .did you mean"),
         (TABLES + TASKS + "[spilt]\n", "line 11: unknown key 'spilt' .did you mean 'split'"),
         (TABLES.replace('"year"', "1999") + TASKS, "line 6: graph.time: input should be a"),
         (TABLES + TASKS.replace("= 2", "= 0", 1), "line 9: tasks.base: input should be greater"),
-        (TABLES + TASKS.replace("= 2", "= 2.5", 1), "line 9: tasks.base: input should be a valid"),
         (TABLES + TASKS.replace("base = 2", ""), "line 8: tasks: give base and increment"),
         (TABLES + TASKS + "order = 'best'\n", "line 11: tasks.order: give .label., .random. or"),
-        (TABLES + TASKS + "order = [1, 'a']\n", "line 11: tasks.order: give"),
-        (TABLES + TASKS + "order = []\n", "line 11: tasks.order: give"),
         (TABLES + TASKS + "periods = 3\n", "line 8: tasks: periods needs by"),
         (TABLES + TASKS + "by = 'time'\nperiods = 3\n", "line 8: tasks: base is for tasks by"),
         (TABLES + "[tasks]\nby = 'time'\n", "line 7: tasks: by = .time. needs periods"),
-        (TABLES + "[tasks]\nby = 'size'\n", "line 8: tasks.by: input should be 'time'"),
-        (TABLES + "[tasks]\nby = 'time'\nperiods = 'all'\n", "line 9: tasks.periods: give a whole"),
         (TABLES + "[tasks]\nby = 'time'\nperiods = [true]\n", "line 9: tasks.periods: give a"),
         (TABLES, "give either .tasks. or, in .split., the file"),
         (TABLES + TASKS + "[split]\nfile = 's.npz'\n", "give either .tasks. or"),
@@ -308,14 +273,12 @@ def test_a_pipe_is_refused_and_not_waited_for(folder: Path) -> None:
         (TABLES + "[split]\nfile = 's.npz'\ntrain = 0.5\n", "leave out train, val and test"),
         (TABLES.replace("edges =", "#") + TASKS, "line 3: graph: give npz = .* or both nodes"),
         (TABLES + "npz = 'g.npz'\n" + TASKS, "line 3: graph: edges is for tables"),
-        ("name = 'x'\n" + TASKS, "stream.toml needs .graph."),
-        (TABLES.replace("name", "#") + TASKS, "stream.toml needs a value for 'name'"),
+        ("name = 'x'\n" + TASKS, "stream.toml: give either .graph. or .sessions."),
+        (TABLES.replace("name", "#") + TASKS, "stream.toml: name: field required"),
         (TABLES.replace("papers", "cs-cl") + TASKS, "line 1: name: cs-cl is the name of a bench"),
-        ("name = 'x'\ngraph = 'g.npz'\n" + TASKS, "line 2: graph: input should be"),
     ],
 )  # fmt: skip
-def test_a_bad_file_is_one_sentence_with_its_line(text: str, what: str) -> None:
+def test_a_bad_file_is_one_sentence_with_its_line(text: str, what: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=what) as caught:
-        parse_settings(text, "my/stream.toml")
+        read_stream_file(toml(tmp_path, text))
     assert "\n" not in str(caught.value)
-    assert "my/stream.toml" in str(caught.value)

@@ -27,7 +27,7 @@ def priced() -> Graph:
 def toml(place: Path, more: str = "") -> Path:
     write_tables(priced(), place)
     path = place / "stream.toml"
-    text = f'name = "shop"\n[graph]\nnodes = "nodes.csv"\nedges = "edges.csv"\n{more}\n'
+    text = f'name = "store"\n[graph]\nnodes = "nodes.csv"\nedges = "edges.csv"\n{more}\n'
     path.write_text(f"{text}[tasks]\nbase = 2\nincrement = 2\n", encoding="utf-8")
     return path
 

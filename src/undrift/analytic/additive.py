@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from undrift.analytic.rounding import combined
 from undrift.errors import InputError
 
 PRIOR_ROWS = 20.0
 """Rows of pooled variance that each class's own is shrunk by."""
 
 
+@dataclass(frozen=True, eq=False)
 class Additive:
     """A frozen dataclass of sums: a commutative group with a column per class.
 
@@ -46,20 +49,14 @@ class Additive:
 
     def select(self, columns: Sequence[int]) -> Self:
         """The same sum with these classes in this order; -1 is a class without rows."""
-        made = {name: _taken(getattr(self, name), columns) for name in self.per_class}
-        for name in self.per_pair:
-            rows = _taken(getattr(self, name).T, columns)
-            made[name] = _taken(rows.T, columns)
-        return self._with(made | self._inside(lambda part: part.select(columns)))
+        return self._each(lambda table: _taken(table, columns), lambda part: part.select(columns))
 
     def grow(self, classes: int) -> Self:
         """The same sum with at least this many classes."""
         more = classes - self.classes
         if more <= 0:
             return self
-        made = {name: pad(getattr(self, name), (0, more)) for name in self.per_class}
-        made |= {name: pad(getattr(self, name), (0, more, 0, more)) for name in self.per_pair}
-        return self._with(made | self._inside(lambda part: part.grow(classes)))
+        return self._each(lambda table: pad(table, (0, more)), lambda part: part.grow(classes))
 
     def emptied(self) -> Self:
         """The sum of no rows and no classes, over the same columns."""
@@ -70,58 +67,118 @@ class Additive:
         """Columns of what is kept per class: C, with or without rows."""
         for name in (*self.per_class, *self.per_pair):
             return int(getattr(self, name).shape[-1])
-        for value in self._parts().values():
-            for part in value.values() if isinstance(value, dict) else (value,):
-                if isinstance(part, Additive):
-                    return part.classes
-        return 0
+        each = (v.values() if isinstance(v, dict) else (v,) for v in self._parts().values())
+        return next((p.classes for some in each for p in some if isinstance(p, Additive)), 0)
 
     def _combined(self, other: Self, sign: int) -> Self:
-        grown = max(self.classes, other.classes)
-        a, b = self.grow(grown), other.grow(grown)
-        mine, theirs = a._parts(), b._parts()
+        classes = max(self.classes, other.classes)
+        mine, theirs = self.grow(classes)._parts(), other.grow(classes)._parts()
         for name in self.told:
             _check_same(f"as {name}", getattr(self, name), getattr(other, name))
         made = self._beside(other, sign)
         made |= {n: _sum(mine[n], theirs[n], sign) for n in mine if n not in made}
-        return self._with(made)
+        return replace(self, **made)
 
     def _beside(self, other: Self, sign: int) -> dict[str, Any]:
         """Fields that do not add up like the others, such as what rounding left."""
         return {}
 
-    def _inside(self, change: Callable[[Any], Any]) -> dict[str, Any]:
-        """The sums among the fields, each changed."""
-        made = {}
+    def _each(self, table: Callable[[Tensor], Tensor], part: Callable[[Any], Any]) -> Self:
+        """With every table of classes changed, and every sum among the fields."""
+        made: dict[str, Any] = {}
         for name, value in self._parts().items():
-            if isinstance(value, dict):
-                made[name] = {key: change(part) for key, part in value.items()}
+            if name in self.per_class:
+                made[name] = table(value)
+            elif name in self.per_pair:
+                made[name] = table(table(value.T).T)
+            elif isinstance(value, dict):
+                made[name] = {key: part(inner) for key, inner in value.items()}
             elif isinstance(value, Additive):
-                made[name] = change(value)
-        return made
+                made[name] = part(value)
+        return replace(self, **made)
 
     def _parts(self) -> dict[str, Any]:
-        same: Any = self  # a dataclass, which this is no part of
-        return {f.name: getattr(self, f.name) for f in fields(same) if f.name not in self.told}
-
-    def _with(self, made: Mapping[str, Any]) -> Self:
-        same: Any = self
-        found: Self = replace(same, **made)
-        return found
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in self.told}
 
 
-class PerClass(Additive):
-    """Sums that know how many rows each class has."""
+class Rounded(Additive):
+    """Sums over rows that know what rounding left of them: with a whole Gram, or a thin one.
+
+    `counts`: rows of each class. `moment`: their sum. `diagonal`: that of the Gram. `lengths`:
+    `sum |z|^2` of each class. `scatter`: the squares around each class's mean, of every column or
+    of all together.
+    """
 
     counts: Tensor
+    moment: Tensor
+    rounding: float
+    diagonal: Any
+    lengths: Any
+    scatter: Any
 
     @property
     def count(self) -> int:
         """How many rows."""
         return int(self.counts.sum())
 
+    @property
+    def width(self) -> int:
+        """Columns of a row: d."""
+        return int(self.moment.shape[0])
 
-def arranged(sums: Any, classes: Sequence[int], every: Sequence[int]) -> Any:
+    @property
+    def means(self) -> Tensor:
+        """`[d, C]`: the mean of each class; zeros without rows."""
+        return self.moment / self.counts.clamp(min=1)
+
+    @property
+    def total(self) -> float:
+        """How many rows, at least one: what a sum is divided by."""
+        return max(float(self.counts.sum()), 1.0)
+
+    @property
+    def present(self) -> float:
+        """How many classes have rows."""
+        return float((self.counts > 0.5).sum())
+
+    @property
+    def squares_around(self) -> Tensor:
+        """`[C]`: the squares around each class's mean, of all columns together."""
+        found: Tensor = self.lengths - self.moment.square().sum(dim=0) / self.counts.clamp(min=1)
+        return found
+
+    @property
+    def trace(self) -> float:
+        """`sum |z|^2`."""
+        return float(self.diagonal.sum())
+
+    @property
+    def row_length(self) -> float:
+        """One over the root mean square of rows' lengths; 0 without any."""
+        return math.sqrt(self.count / self.trace) if self.trace > 0 else 0.0
+
+    def shrunk(self, relative: Tensor) -> Tensor:
+        """Each class's variances over the pooled ones, shrunk towards 1 as by 20 rows."""
+        share = self.counts / (self.counts + PRIOR_ROWS)
+        return share * relative + (1 - share)
+
+    def below_zero(self, before: Self) -> bool:
+        """Whether more was subtracted from `before` than it held, as far as a sum can tell.
+
+        Squares and variances are never negative, but for a trifle of rounding.
+        """
+        least = -1e-9 * (before.grow(self.classes).lengths + self.lengths.abs())
+        return (
+            bool((self.counts < -0.5).any())
+            or bool((self.scatter < least).any())
+            or bool((self.diagonal < -1e-9 * before.diagonal.abs().max()).any())
+        )
+
+    def _beside(self, other: Self, sign: int) -> dict[str, Any]:
+        return {"rounding": combined(self, other, sign)}
+
+
+def arranged(sums: Any, classes: Sequence[object], every: Sequence[object]) -> Any:
     """Sums over some classes with a column for every one of others, in their order."""
     if classes == every:
         return sums
@@ -150,6 +207,4 @@ def _check_same(what: str, one: object, other: object) -> None:
 def _taken(table: Tensor, columns: Sequence[int]) -> Tensor:
     """Some columns of a table in this order; -1 is one of zeros."""
     index = torch.tensor(columns, dtype=torch.int64, device=table.device)
-    if table.shape[-1] == 0:
-        return table.new_zeros(*table.shape[:-1], index.numel())
-    return table[..., index.clamp(min=0)] * (index >= 0).to(table.dtype)
+    return pad(table, (0, 1))[..., index]

@@ -9,9 +9,8 @@ from torch import Tensor
 
 from undrift.analytic.additive import Additive
 from undrift.analytic.class_sums import ClassSums
-from undrift.analytic.gram import add_product_, pieces
 from undrift.analytic.rounding import drawn, level, profile
-from undrift.errors import InputError
+from undrift.analytic.statistics import add_product_, pieces
 from undrift.typing import Rows
 
 
@@ -21,10 +20,6 @@ class Border(Additive):
 
     The sums over `[x, h]` are those over x with this around them, so the first need not be kept
     a second time, and stay untouched. Memory: 8 (d k + k^2 + 2 k C) bytes for k columns of h.
-
-    >>> x, h, y = torch.ones(3, 1), torch.tensor([[1.0], [2.0], [3.0]]), torch.ones(3, 1)
-    >>> Border.zero(1, 1).add(x, h, y).around(ClassSums.of(x, y)).gram.tolist()
-    [[3.0, 6.0], [6.0, 14.0]]
     """
 
     cross: Tensor
@@ -38,25 +33,13 @@ class Border(Additive):
 
     def add(self, rows: Rows, more: Tensor, targets: Tensor) -> Border:
         """Add the columns `more` of these rows; the rows themselves go to the sum inside."""
-        own = self.own.add(more, targets)
-        if rows.shape != (more.shape[0], self.cross.shape[0]):
-            raise InputError(
-                f"{more.shape[0]} further rows stand beside rows of {self.cross.shape[0]} "
-                f"columns, not beside {tuple(rows.shape)}"
-            )
-        beside = more.double()
-        cross = self.cross.clone()
+        beside, cross = more.double(), self.cross.clone()
         for where, part in pieces(rows):
             add_product_(cross, part.double(), beside[where])
-        return Border(cross, own)
+        return Border(cross, self.own.add(more, targets))
 
     def around(self, inner: ClassSums) -> ClassSums:
         """The sums over both kinds of columns, the inner ones first."""
-        if (inner.width, inner.count) != (self.cross.shape[0], self.own.count):
-            raise InputError(
-                f"a border of {self.own.count} rows beside {self.cross.shape[0]} columns does not "
-                f"fit around a sum of {inner.count} rows and {inner.width} columns"
-            )
         upper = torch.cat([inner.gram, self.cross], dim=1)
         lower = torch.cat([self.cross.T, self.own.gram], dim=1)
         return ClassSums(

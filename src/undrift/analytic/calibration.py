@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from bisect import bisect_left
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
 
-from undrift.analytic.class_sums import ClassSums
-from undrift.analytic.thin_sums import ThinSums
+from undrift.analytic.thin_sums import AnySums
 
 _TEMPERATURES = tuple(10 ** (k / 16) for k in range(-40, 17))  # 0.003 to 10
 _DRAWS = 1024
@@ -17,21 +17,19 @@ _FREEDOM = 3  # degrees of freedom: rows are heavier in their tails than normal 
 
 
 def best_temperature(scores: Mapping[int, Tensor]) -> float | None:
-    """T of the least expected loss of `softmax(s / T)`; None for fewer than two classes.
-
-    `scores`: drawn ones, by the place of their class (`held_out_scores`); each class weighs the
-    same.
-    """
+    """T of the least loss of `softmax(s / T)` on `held_out_scores`; None for under two classes."""
     if len(scores) < 2:
         return None
-
     drawn = torch.stack(list(scores.values()))
     own = torch.stack([s[:, c] for c, s in scores.items()])
 
-    def loss(t: float) -> float:
+    def loss(place: int) -> float:
+        t = _TEMPERATURES[place]
         return float(((drawn / t).logsumexp(dim=2) - own / t).mean(dim=1).sum())
 
-    return _least(loss)
+    # it is convex in 1 / T: the least is where it begins to rise
+    rises = range(len(_TEMPERATURES) - 1)
+    return _TEMPERATURES[bisect_left(rises, True, key=lambda k: loss(k) <= loss(k + 1))]
 
 
 def expected_accuracy(scores: Mapping[int, Tensor]) -> dict[int, float]:
@@ -39,9 +37,7 @@ def expected_accuracy(scores: Mapping[int, Tensor]) -> dict[int, float]:
     return {c: float((s.argmax(dim=1) == c).double().mean()) for c, s in scores.items()}
 
 
-def held_out_scores(
-    weights: Tensor, sums: ClassSums | ThinSums, freedom: float
-) -> dict[int, Tensor]:
+def held_out_scores(weights: Tensor, sums: AnySums, freedom: float) -> dict[int, Tensor]:
     """1,024 scores of unseen rows for every class with rows, by its place, as the sums tell them.
 
     Rows of a class are taken as drawn from Student's t with 3 degrees of freedom around the
@@ -49,12 +45,10 @@ def held_out_scores(
     been fitted: one of class c and leverage h, left out, would have the scores `(s - h e_c) / (1 -
     h)`, with h the mean leverage, `freedom / n`. Cost: 2 d^2 C operations.
     """
-    sizes, total = sums.counts.clamp(min=1), max(float(sums.counts.sum()), 1.0)
-    means = sums.moment / sizes
-    centres = means.T @ weights  # [C, C]: a class's mean scores
+    centres = sums.means.T @ weights  # [C, C]: a class's mean scores
     covariance, width = sums.score_spread(weights)
     noise = noise_of(covariance)
-    h = min(max(freedom / total, 0.0), _MOST)
+    h = min(max(freedom / sums.total, 0.0), _MOST)
     drawn = {}
     for c in (sums.counts > 0.5).nonzero().flatten().tolist():
         drawn[c] = centres[c] + width[c].sqrt() * noise
@@ -63,24 +57,10 @@ def held_out_scores(
     return drawn
 
 
-def _least(loss: Callable[[float], float]) -> float:
-    """The temperature of the least loss, which is convex in 1 / T: bisection finds it."""
-    low, high = 0, len(_TEMPERATURES) - 1
-    while low < high:
-        middle = (low + high) // 2
-        if loss(_TEMPERATURES[middle]) <= loss(_TEMPERATURES[middle + 1]):
-            high = middle
-        else:
-            low = middle + 1
-    return _TEMPERATURES[low]
-
-
 def noise_of(covariance: Tensor) -> Tensor:
-    """Rows of Student's t with this covariance, the same ones for the same covariance.
-
-    Columns are taken in the order of their variances, so that no order of the classes matters.
-    """
+    """Rows of Student's t with this covariance, the same ones for the same covariance."""
     width = covariance.shape[0]
+    # by variance, so that no order of the classes matters
     order = covariance.diagonal().argsort()
     values, vectors = torch.linalg.eigh(covariance[order][:, order])
     # rounding may have made it slightly indefinite; the symmetric root is unique

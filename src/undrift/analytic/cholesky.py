@@ -1,9 +1,8 @@
 """A Cholesky factor, and solving with it, by the faster of the two LAPACKs at hand.
 
-Torch's wheels bring MKL, SciPy's bring OpenBLAS. Which is faster depends on the processor. So the
-first large system of a process goes to torch, and the second to SciPy. Both are timed, and the
-faster one gets all others. The environment variable `UNDRIFT_LAPACK`, `torch` or `scipy`, says
-which to take for all. The two differ in the last bits.
+Which is faster depends on the processor (docs/decisions/0020). The first large system of a process
+goes to torch, the second to SciPy, and all others to the faster one, or all to the one that the
+environment variable `UNDRIFT_LAPACK` names. The two differ in the last bits.
 """
 
 from __future__ import annotations
@@ -26,15 +25,17 @@ _rates: dict[str, float] = {}
 
 
 def cholesky_(system: Tensor) -> bool:
-    """The lower factor over a system in column order; whether it was positive definite.
-
-    What is above the diagonal is no number to read.
-    """
-    if not _is_large(system):
-        return _factorise_by_torch(system)
+    """The lower factor over a system in column order; whether it was positive definite."""
     by_scipy, start = _by_scipy(system), perf_counter()
-    done = (_factorise_by_scipy if by_scipy else _factorise_by_torch)(system)
-    if done:  # one that is not positive definite ends early
+    if by_scipy:
+        from scipy.linalg.lapack import dpotrf
+
+        done = int(dpotrf(system.numpy(), lower=1, overwrite_a=1, clean=0)[1]) == 0
+    else:
+        info = torch.empty((), dtype=torch.int32, device=system.device)
+        torch.linalg.cholesky_ex(system, out=(system, info))
+        done = int(info) == 0
+    if done and _is_large(system):  # one that is not positive definite ends early
         rate = (perf_counter() - start) / system.shape[0] ** 3
         _rates.setdefault("scipy" if by_scipy else "torch", rate)
     return done
@@ -52,18 +53,6 @@ def cholesky_solve(lower: Tensor, right: Tensor) -> Tensor:
     half = torch.linalg.solve_triangular(lower, right, upper=False)
     whole: Tensor = torch.linalg.solve_triangular(lower.mT, half, upper=True)
     return whole
-
-
-def _factorise_by_scipy(system: Tensor) -> bool:
-    from scipy.linalg.lapack import dpotrf
-
-    return int(dpotrf(system.numpy(), lower=1, overwrite_a=1, clean=0)[1]) == 0
-
-
-def _factorise_by_torch(system: Tensor) -> bool:
-    info = torch.empty((), dtype=torch.int32, device=system.device)
-    torch.linalg.cholesky_ex(system, out=(system, info))
-    return int(info) == 0
 
 
 def _is_large(system: Tensor) -> bool:

@@ -9,9 +9,7 @@ from scipy.special import fdtrc
 from torch import Tensor
 
 from undrift.analytic.class_sums import ClassSums
-from undrift.analytic.thin_sums import ThinSums
-
-AnySums = ClassSums | ThinSums
+from undrift.analytic.thin_sums import AnySums
 
 _ROUNDING = 1e-12  # of all squares: what is left of rows that do not vary
 
@@ -20,8 +18,7 @@ _ROUNDING = 1e-12  # of all squares: what is left of rows that do not vary
 class ClassDrift:
     """How far the mean of a class moved, over the usual distance of a row from its class mean.
 
-    `p`: how often chance moves a mean so far. It is an estimate: rows of one graph share
-    neighbours, and how far features of neighbours are alike beyond their class is not known.
+    `p`: how often chance moves a mean so far, an estimate: rows of one graph share neighbours.
     """
 
     moved: float
@@ -41,26 +38,20 @@ def class_drift(
     rows, 1 without it. Without a change F follows Fisher's distribution with h and h (n + n' - 2)
     degrees of freedom. h = (tr S)^2 / tr S^2 is the number of directions that the scatter S within
     classes fills (Bai and Saranadasa, 1996). `moved` is `|m - m'| / sqrt(t)` without what chance
-    adds to it.
-    Cost: d^2 operations, or d times the rank.
-
-    >>> one = torch.ones(2, 1, dtype=torch.float64)
-    >>> rows = torch.tensor([[0.0], [2.0]], dtype=torch.float64)
-    >>> (found,) = class_drift(ClassSums.of(rows, one), ClassSums.of(rows + 20, one))
-    >>> round(found.moved, 1), found.p < 0.01
-    (14.1, True)
+    adds to it. Cost: d^2 operations, or d times the rank.
     """
     classes = max(before.classes, batch.classes)
     old, new = before.grow(classes), batch.grow(classes)
     n, m = old.counts, new.counts
     free = n + m - 2
-    squares, lengths = _squares(old) + _squares(new), _lengths(old) + _lengths(new)
+    squares = old.squares_around.clamp(min=0) + new.squares_around.clamp(min=0)
+    lengths = old.lengths + new.lengths
     scatter = torch.where(squares > _ROUNDING * lengths, squares, 0.0) / free.clamp(min=1)
     gap = old.moment / n.clamp(min=1) - new.moment / m.clamp(min=1)
     ratio = gap.square().sum(dim=0) / scatter.clamp(min=1e-300)
     noise = 1 / n.clamp(min=1) + 1 / m.clamp(min=1)
     noise = noise if dependence is None else noise * dependence
-    h = _directions_filled(old, new)
+    h = _directions_filled(old, new, float(squares.sum()))
     p = fdtrc(h, (h * free.clamp(min=1)).cpu().numpy(), (ratio / noise).cpu().numpy())
     moved = (ratio - noise).clamp(min=0).sqrt()
     there = (n > 0.5) & (m > 0.5) & (free > 0.5) & (scatter > 0)
@@ -70,34 +61,13 @@ def class_drift(
     ]
 
 
-def _lengths(sums: AnySums) -> Tensor:
-    """`sum |z|^2` per class."""
-    return sums.squares.sum(dim=0) if isinstance(sums, ClassSums) else sums.lengths
-
-
-def _squares(sums: AnySums) -> Tensor:
-    """`sum |z - m_c|^2` per class."""
-    means = sums.moment.square().sum(dim=0) / sums.counts.clamp(min=1)
-    return (_lengths(sums) - means).clamp(min=0)
-
-
-def _directions_filled(old: AnySums, new: AnySums) -> float:
+def _directions_filled(old: AnySums, new: AnySums, trace: float) -> float:
     """h, without what few rows add to `tr S^2`; each side has its own class means."""
-    each = [_around_means(old), _around_means(new)]
-    seen = each[0] + each[1]
+    seen = old.products_around + new.products_around
     columns = 1 if isinstance(old, ClassSums) else old.rank  # E |S w|^2 = tr S^2 for w ~ N(0, I)
     free = sum(s.count - int((s.counts > 0.5).sum()) for s in (old, new))
-    trace = float((_squares(old) + _squares(new)).sum())
     if free < 2 or trace <= 0:
         return 1.0
     square = (float(seen.square().sum()) / columns - trace**2 / free) / ((free + 2) * (free - 1))
     most = min(old.width, free)
     return most if square <= 0 else min(max((trace / free) ** 2 / square, 1.0), most)
-
-
-def _around_means(sums: AnySums) -> Tensor:
-    """`S`, or `S omega`: squares and products around the class means."""
-    means = sums.moment / sums.counts.clamp(min=1)
-    if isinstance(sums, ClassSums):
-        return sums.gram - sums.moment @ means.T
-    return sums.seen - sums.moment @ (means.T @ sums.directions())

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 
 _MOST = 8  # groups at most
+_COMPONENTS = 4
+_FLOOR = 0.1  # of the mean variance within classes: no direction is taken for one without any
 _ROUNDS = 50
 
 
@@ -18,9 +20,6 @@ def grouped(rows: Tensor) -> Tensor:
     `n d log(1 + squares / (n d)) + 2 n H + k (d + 1) log n`, with the entropy H of the groups'
     shares: without it any cloud would be cut in two (Biernacki, Celeux and Govaert, 2000). Cost:
     2 n k d operations a round.
-
-    >>> grouped(torch.tensor([[0.0], [90.0], [1.0], [2.0], [91.0], [0.0], [1.0]])).tolist()
-    [0, 1, 0, 0, 1, 0, 0]
     """
     best = torch.zeros(rows.shape[0], dtype=torch.int64, device=rows.device)
     if rows.shape[0] < 2:
@@ -33,6 +32,16 @@ def grouped(rows: Tensor) -> Tensor:
             best, least = found, cost
     order = best.bincount().argsort(descending=True, stable=True)
     return order.argsort()[best]
+
+
+def principal(seen: Tensor, within: Tensor) -> Tensor:
+    """The first principal components of rows, in units of the covariance `within` classes."""
+    values, vectors = torch.linalg.eigh(within)
+    root = values.clamp(min=max(_FLOOR * float(values.mean()), 1e-300)).rsqrt()
+    rows = (seen - seen.mean(dim=0)) @ (vectors * root)
+    along = torch.linalg.eigh(rows.T @ rows).eigenvectors
+    found: Tensor = rows @ along[:, -_COMPONENTS:]
+    return found
 
 
 def _apart(rows: Tensor, k: int) -> Tensor:

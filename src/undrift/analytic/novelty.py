@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -10,31 +11,42 @@ import torch
 from torch import Tensor
 
 from undrift.analytic.calibration import noise_of
-from undrift.analytic.class_sums import ClassSums
+from undrift.analytic.rounding import likely
 from undrift.analytic.selection import solution_at
-from undrift.analytic.thin import ThinStatistics
-from undrift.analytic.thin_sums import ThinSums
+from undrift.analytic.statistics import chunks
+from undrift.analytic.thin_sums import AnySums, ThinStatistics
+from undrift.typing import Rows
 
 _RIDGE = 1.0  # of the mean variance within classes
+_ALIKE = 1e-9  # of all squares: so little within classes is none
+_UNTOLD = 1e-4  # of all squares: how far rows of a class vary where the sums do not tell
 _RARE = 0.1  # of a column's mean square: what keeps columns that no row has from deciding alone
 _MOST = 0.95  # mean leverage beyond which nothing is left to judge by
-_MOST_VARIED = 0.5  # how far the rarity of a row varies from one to the next, at most
+_VARIED = (0.02, 0.5)  # how far the rarity of a row varies from one to the next, at least and most
+_RARITY = 0.2  # of the scale: how far the rarity of known rows may move their scores
+_MOST_NOISE = 0.5  # leverage beyond which noise grows no more: the mean over neighbours evens it
+_FAR = 5.0  # scales
 _STEPS = 512  # places at which the distribution of known rows is kept
 _FLOOR = 1e-6  # of the mean variance of the discriminants: no direction is without any
 _FEW_ROWS = 20  # of a class: fewer hardly tell how far its rows vary
 _FEW_ALARMS = 0.05  # the false-alarm rate of a report
+_AT_ONCE_MB = 8.0  # of rows whose squares are made: they stay in the cache
 
 
 @dataclass(frozen=True, eq=False)
 class Strangeness:
     """How strange a row z looks, as a function of `a = z V`, a column per class, and its rarity.
 
-        s = (min_c |z - m_c|^2_P - |z - m|^2_T) / scale + q / q0,    q = sum_j z_j^2 / (g_j + e)
+        s = (min_c |z - m_c|^2_P - |z - m|^2_T - middle) / scale + w q / q0
+        q = sum_j z_j^2 / (g_j + e) / |z|^2
 
     `P = (S + r I)^-1` and `T = (S + B + r I)^-1`: S is the covariance within classes, each class
     weighing the same, B that of the class means m_c around their mean m. As T is P less a matrix
     of C columns, `z^T P z` cancels, and `V = P M` is all that is asked of z. The rarity q is large
-    for a row in columns that known rows hardly have; g are mean squares, q0 is its mean.
+    for a row in columns that known rows hardly have; g are mean squares, q0 is its mean. Its weight
+    `w = 0.2 / varies` makes it vary by a fifth of the scale among known rows. The scale leads from
+    the middle of the known rows' distances to the strangest in twenty. The first part is at most
+    five: more would say no more, and outweigh the neighbours.
 
     `between = M^T P M`, `spread`: the covariance of a within classes, `widths`: each class's
     variance over it, `shares`: of all rows, `own`: what a summed row adds to its own `a` per unit
@@ -53,8 +65,11 @@ class Strangeness:
     counts: Tensor
 
     @classmethod
-    def of(cls, sums: ClassSums | ThinSums) -> Strangeness:
-        """Of the classes that have rows; cost: one solution, and 2 d^2 C operations."""
+    def of(cls, sums: AnySums, *, rarity: bool = True) -> Strangeness:
+        """Of the classes that have rows; cost: one solution, and 2 d^2 C operations.
+
+        Without `rarity` w is 0: columns of a trained encoder are not rare or common.
+        """
         sums = replace(sums.select((sums.counts > 0.5).nonzero().flatten().tolist()))
         means, classes = sums.moment / sums.counts, max(sums.classes, 1)
         weighed = sums.balanced()
@@ -63,35 +78,39 @@ class Strangeness:
         else:
             diagonal = weighed.gram.diagonal()
         mean = max(float(diagonal.mean()), 1e-300)
-        solved = solution_at(weighed, _ridge(diagonal, means) / mean, sums.spread())
+        left = classes * likely(sums) * math.sqrt(diagonal.numel()) / sums.total
+        within, told = _within(diagonal, means, left)
+        solved = solution_at(weighed, _RIDGE * within / mean, sums.spread())
         freedoms = [solved.freedom]
         if isinstance(weighed, ThinStatistics):  # one is too many, the other too few
             freedoms.append(weighed.freedom_of_rows(solved.freedom))
-        leverages = [min(max(f / max(sums.count, 1), 0.0), _MOST) for f in freedoms]
+        leverages = [min(max(f / sums.total, 0.0), _MOST) for f in freedoms]
         # weights are (C S + M M^T + g I)^-1 M, from which the means are taken out again
         seen = means.T @ solved.weights
         own = torch.eye(sums.classes, dtype=seen.dtype, device=seen.device)
         own = classes * torch.linalg.inv(own - (seen + seen.T) / 2)
         weights = solved.weights @ own
         covariance, widths = sums.score_spread(weights)
+        if not told:
+            covariance = within / classes * (weights.T @ weights)
+            widths = torch.ones_like(widths)
         between = means.T @ weights
-        squares = diagonal / classes
-        rare = (squares + _RARE * squares.mean()).clamp(min=1e-300).reciprocal()
-        usual = float(squares @ rare)
-        entries = max(float(sums.moment.sum().abs()) / max(sums.count, 1), 1.0)
-        second = classes * float(squares @ rare.square()) / max(float(diagonal.sum()), 1e-300)
-        first = classes * usual / max(float(diagonal.sum()), 1e-300)
-        apart = math.sqrt(max(second / first**2 - 1, 0.0) / entries) if first > 0 else 0.0
+        squares = diagonal / mean
+        rare = (squares + _RARE).reciprocal()
+        every, usual = float(squares.sum()), max(float(squares @ rare), 1e-300)
+        entries = max(float(sums.moment.sum().abs()) / sums.total, 1.0)
+        ratio = every * float(squares @ rare.square()) / usual**2 if every > 0 else 1.0
+        apart = math.sqrt(max(ratio - 1, 0.0) / entries)
         return cls(
             weights,
-            rare / max(usual, 1e-300),
+            rare * (every / usual),
             (between + between.T) / 2,
             covariance + _FLOOR * torch.diag(covariance.diagonal()),
             widths,
-            sums.counts / max(float(sums.counts.sum()), 1.0),
+            sums.counts / sums.total,
             own,
             sum(leverages) / len(leverages),
-            min(apart, _MOST_VARIED),
+            min(max(apart, _VARIED[0]), _VARIED[1]) if rarity else math.inf,
             sums.counts,
         )
 
@@ -108,8 +127,6 @@ class Strangeness:
         each["shares"] = each["shares"] / each["shares"].sum().clamp(min=1e-300)
         return replace(self, weights=self.weights[:, kept], **pairs, **each)
 
-    # scores ------------------------------------------------------------------------------
-
     def distance(self, a: Tensor) -> Tensor:
         """The relative distance; beside one class alone the part of its own that a tells."""
         nearest = (self.between.diagonal() - 2 * a).amin(dim=1)
@@ -125,66 +142,71 @@ class Strangeness:
         found: Tensor = nearest + centre + whole.square().sum(dim=0)
         return found
 
+    def seen(self, pieces: Iterable[Rows]) -> Tensor:
+        """`[Z V, (Z o Z) w, |z|^2]`: all that is asked of rows, some at a time."""
+        parts = [self.weights.new_zeros(0, self.weights.shape[1] + 2)]
+        asked = torch.stack([self.rare, torch.ones_like(self.rare)], dim=1)
+        for rows in pieces:
+            for _, part in chunks(rows, _AT_ONCE_MB):
+                exact = part.double()
+                parts.append(torch.cat([exact @ self.weights, exact.square() @ asked], dim=1))
+        return torch.cat(parts)
+
     def scores(self, seen: Tensor) -> Tensor:
-        """`s` of rows of which `[z V, q / q0]` is given; larger is stranger."""
-        return self.distance(seen[:, :-1]) / self.scale + seen[:, -1]
+        """`s` of rows of which `[z V, q |z|^2 / q0, |z|^2]` is given; larger is stranger."""
+        rarity = seen[:, -2] / seen[:, -1].clamp(min=1e-300)
+        return self._near(self.distance(seen[:, :-2])) + _RARITY / self.varies * rarity
 
-    def places(self, seen: Tensor) -> Tensor:
-        """Where rows lie among the class means, in units of the scatter within classes."""
-        values, vectors = torch.linalg.eigh(self.spread)
-        root = values.clamp(min=_FLOOR * float(values.sum())).rsqrt()
-        found: Tensor = (seen[:, :-1] - self.between.mean(dim=0)) @ (vectors * root)
-        return found
-
-    # what is usual -------------------------------------------------------------------------
+    def _near(self, distances: Tensor) -> Tensor:
+        middle, scale = self._middle_and_scale
+        return ((distances - middle) / scale).clamp(-_FAR, _FAR)
 
     @cached_property
     def _noise(self) -> Tensor:
         return noise_of(self.spread)
 
-    def drawn(self, place: int) -> Tensor:
-        """`a` of unseen rows of a class, as in `held_out_scores`."""
-        summed = self.between[place] + self.widths[place].sqrt() * self._noise
-        found: Tensor = (summed - self.leverage * self.own[place]) / (1 - self.leverage)
+    def drawn(self, place: int, most: float = _MOST_NOISE) -> Tensor:
+        """`a` of unseen rows of a class, as in `held_out_scores`; noise by `most` leverage."""
+        mean = (self.between[place] - self.leverage * self.own[place]) / (1 - self.leverage)
+        wider = self.widths[place].sqrt() / (1 - min(self.leverage, most))
+        found: Tensor = mean + wider * self._noise
         return found
 
-    @cached_property
-    def _known(self) -> tuple[Tensor, Tensor]:
+    def _known(self, most: float) -> tuple[Tensor, Tensor]:
         """Distances of unseen rows of known classes, and the share that each stands for."""
-        each = [self.distance(self.drawn(c)) for c in range(self.classes)]
+        each = [self.distance(self.drawn(c, most)) for c in range(self.classes)]
         draws = each[0].numel()
         return torch.cat(each), (self.shares / draws).repeat_interleave(draws)
 
     @cached_property
-    def scale(self) -> float:
-        """From the middle of the known rows' distances to the strangest in twenty."""
-        middle, far = _quantiles(*self._known, self.shares.new_tensor([0.5, 0.95]))
-        return max(float(far - middle), 1e-300)
+    def _middle_and_scale(self) -> tuple[float, float]:
+        """The middle of the known rows' distances, and from there to the strangest in twenty."""
+        middle, far = _quantiles(*self._known(1.0), self.shares.new_tensor([0.5, 0.95])).tolist()
+        return middle, max(far - middle, 1e-300)
 
     @cached_property
     def usual(self) -> Tensor:
-        """Scores of rows of known classes at even shares, rising, as the sums tell them."""
-        distances, shares = self._known
+        """Scores of nodes of known classes at even shares, rising, as the sums tell them."""
+        distances, shares = self._known(_MOST_NOISE)
         noise = torch.Generator().manual_seed(1)
         rare = torch.randn(distances.numel() // self.classes, generator=noise, dtype=torch.float64)
-        rarity = 1 + self.varies * rare.to(distances.device).repeat(self.classes)
-        return _quantiles(distances / self.scale + rarity, shares, _even(shares))
+        rarity = _RARITY * (1 / self.varies + rare.to(distances.device).repeat(self.classes))
+        return _quantiles(self._near(distances) + rarity, shares, _even(shares))
 
     def novelty(self, scores: Tensor) -> Tensor:
         """One minus the share of known rows that would look at least as strange, 0 to 1."""
-        return interpolated(scores, self.usual, _even(self.usual))
+        usual = self.usual
+        return interpolated(scores.to(usual), usual, _even(usual)).to(scores.device)
 
     def report(self, alarms: float = _FEW_ALARMS) -> NoveltyReport:
-        """What would be detected of each class if it were unknown, and what sums cannot tell.
-
-        A class is left out, and rows drawn of it are judged by the others. Cost: C^2 draws.
-        """
+        """What would be detected of each class, were it left out; cost: C^2 draws."""
         found: list[float | None] = [None] * self.classes
         notes = []
         for place in range(self.classes) if self.classes > 2 else ():
             others = self.without(place)
             kept = [c for c in range(self.classes) if c != place]
-            scores = others.distance(self.drawn(place)[:, kept]) / others.scale + 1
+            usual = _RARITY / others.varies  # how rare its columns are, the sums do not tell
+            scores = others._near(others.distance(self.drawn(place)[:, kept])) + usual
             found[place] = float((others.novelty(scores) > 1 - alarms).double().mean())
         few = int((self.counts < _FEW_ROWS).sum())
         if self.classes < 3:
@@ -198,10 +220,9 @@ class Strangeness:
 
 @dataclass(frozen=True)
 class NoveltyReport:
-    """The expected share of each class's rows that would be called unknown, were it unknown.
+    """The share of each class's rows that would be called unknown, were it unknown, or None.
 
-    `alarms`: the false-alarm rate. `detected`: in the order of the classes that have rows; None
-    where it cannot be told. `notes`: what the sums cannot tell.
+    `alarms`: the false-alarm rate. `detected`: in the order of the classes that have rows.
     """
 
     alarms: float
@@ -226,20 +247,16 @@ def _quantiles(values: Tensor, shares: Tensor, at: Tensor) -> Tensor:
     return interpolated(at, below, values)
 
 
-def _ridge(diagonal: Tensor, means: Tensor) -> float:
-    """A part of the mean diagonal of C S, of that of `C S + M M^T`."""
+def _within(diagonal: Tensor, means: Tensor, rounding: float) -> tuple[float, bool]:
+    """The mean diagonal of C S, by that of `C S + M M^T`, and whether it is more than rounding."""
     total = float(diagonal.sum())
-    within = max(total - float(means.square().sum()), 1e-9 * total, 1e-300)
-    return _RIDGE * within / diagonal.numel()
+    within = total - float(means.square().sum())
+    told = within > max(_ALIKE * total, rounding)
+    return max(within if told else _UNTOLD * total, 1e-300) / diagonal.numel(), told
 
 
 def interpolated(x: Tensor, at: Tensor, values: Tensor) -> Tensor:
-    """The broken line through (at, values), `at` rising, level beyond its ends.
-
-    >>> at, values = torch.tensor([0.0, 2.0]), torch.tensor([0.0, 1.0])
-    >>> interpolated(torch.tensor([-1.0, 1.0, 9.0]), at, values).tolist()
-    [0.0, 0.5, 1.0]
-    """
+    """The broken line through (at, values), `at` rising, level beyond its ends."""
     right = torch.searchsorted(at, x).clamp(1, at.numel() - 1)
     low, high = at[right - 1], at[right]
     step = torch.where(high > low, (x - low) / torch.where(high > low, high - low, 1.0), 0.5)

@@ -5,47 +5,34 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from undrift import fixed_order
-from undrift.errors import InputError, unknown_name
+from undrift.errors import InputError
 from undrift.sharing import once
 from undrift.typing import Rows
 
-Activation = Literal["relu", "tanh", "identity"]
-# in place: what they are given is a product that nobody else has
-_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "relu": torch.relu_,
-    "tanh": torch.tanh_,
-    "identity": lambda x: x,
-}
+_SHARPNESS = 2.0  # of the kernel of Fourier features
 
 
 @dataclass(frozen=True)
 class Expansion:
-    """`H^B = sigma(H W_psi)` with `W_psi` of `width x (alpha width)`, drawn once from the seed.
+    """`H^B = relu(H W_psi)` with `W_psi` of `width x (alpha width)`, drawn once from the seed.
 
     The feature buffer layer B of eq. 10. Entries are uniform in +-1/sqrt(width), as in ACIL. At
     alpha = 1 the layer is removed, as the paper reads it.
-
-    >>> Expansion(width=4, alpha=2, seed=0)(torch.ones(3, 4)).shape
-    torch.Size([3, 8])
     """
 
     width: int
     alpha: int = 1
     seed: int = 0
-    activation: Activation = "relu"
 
     def __post_init__(self) -> None:
         if self.alpha < 1 or self.alpha != int(self.alpha):
             raise InputError(f"alpha must be a whole number of at least 1, not {self.alpha}")
-        if self.activation not in _ACTIVATIONS:
-            raise unknown_name("activation", self.activation, _ACTIVATIONS)
 
     @property
     def outputs(self) -> int:
@@ -60,33 +47,29 @@ class Expansion:
 
     def __call__(self, h: Tensor) -> Tensor:
         """Expand rows; itself at alpha = 1. Cost: 2 n alpha width^2 operations, drawing beside."""
-        if self.alpha == 1:
-            return h
-        return _ACTIVATIONS[self.activation](h @ once(self.weight, "expansion", self).to(h))
+        return h if self.alpha == 1 else self.projected(h).relu_()
+
+    def projected(self, h: Tensor) -> Tensor:
+        """`H W_psi`, itself at alpha = 1."""
+        return h if self.alpha == 1 else h @ once(self.weight, "expansion", self).to(h)
 
 
 @dataclass(frozen=True)
 class Fourier:
-    """`phi(z) = sqrt(2 / outputs) cos(sharpness z G + b)`, G normal, b uniform, from the seed.
+    """`phi(z) = sqrt(2 / outputs) cos(2 z G + b)`, G normal, b uniform, from the seed.
 
-    `phi(z) . phi(z')` is about the Gaussian kernel `exp(-sharpness^2 |z - z'|^2 / 2)` (Rahimi and
+    `phi(z) . phi(z')` is about the Gaussian kernel `exp(-2 |z - z'|^2)` (Rahimi and
     Recht, 2007). The last `blind` columns are not looked at.
-
-    >>> Fourier(width=4, outputs=6)(torch.eye(4)[:2]).shape
-    torch.Size([2, 6])
     """
 
     width: int
     outputs: int
-    sharpness: float = 2.0
     seed: int = 0
     blind: int = 0
 
     def __post_init__(self) -> None:
         if self.outputs < 1:
             raise InputError(f"random features must be at least 1, not {self.outputs}")
-        if not self.sharpness > 0:
-            raise InputError(f"sharpness must be greater than 0, not {self.sharpness}")
 
     def _drawn(self) -> tuple[Tensor, Tensor]:
         """G and b, in float64 on the CPU, so that every device uses the same numbers."""
@@ -95,7 +78,7 @@ class Fourier:
         directions = torch.randn(shape, dtype=torch.float64, generator=generator)
         directions = torch.nn.functional.pad(directions, (0, 0, 0, self.blind))
         phases = torch.rand(self.outputs, dtype=torch.float64, generator=generator)
-        return self.sharpness * directions, 2 * math.pi * phases
+        return _SHARPNESS * directions, 2 * math.pi * phases
 
     def __call__(self, rows: Rows) -> Tensor:
         """The features of these rows, dense, in their type. Cost: 2 n width outputs operations."""
@@ -116,9 +99,6 @@ class Sketch:
     they get. Sums of sketched rows are sketched sums. `E[(x S) . (y S)] = x . y`; for rows of
     length one a product is off by about `1 / sqrt(size)` (a count sketch: Charikar, Chen and
     Farach-Colton, 2002).
-
-    >>> Sketch(width=6, size=3)(torch.eye(6)).abs().sum(dim=0).tolist()
-    [2.0, 2.0, 2.0]
     """
 
     width: int

@@ -15,7 +15,6 @@ _LARGEST = 4.0  # of many rows, over their root mean square
 _SAFETY = 4.0  # times the rounding that is likely
 _ALIKE = 512  # rows that are alike, whose errors weigh as one error of the whole sum
 
-
 Rounded = Any
 """`ClassSums` or `ThinSums`, which know what rounding left of them (`rounding`)."""
 
@@ -23,30 +22,20 @@ Rounded = Any
 def of_rows(rows: int, trace: float) -> float:
     """The rounding of a sum over rows: the errors of n additions to a sum that grows.
 
-    They are as good as random, so that they grow like the root of n; but for rows that are alike
-    to the last bit, whose errors have one sign.
-
-    >>> of_rows(0, 0.0), of_rows(1024, 1.0) < 32
-    (0.0, True)
+    They grow like the root of n, but for rows that are alike to the last bit: theirs have one sign.
     """
     return (math.sqrt(rows / 3) + rows / _ALIKE) * trace
 
 
 def combined(one: Rounded, other: Rounded, sign: int) -> float:
-    """The rounding of a sum or a difference; what cancels leaves its rounding behind.
-
-    Errors of different operations are independent, so their squares add up.
-    """
+    """The rounding of a sum or a difference: squares of independent errors add up."""
     if sign < 0 and one is other:
         return 0.0  # exactly nothing is left
     return math.hypot(one.rounding, other.rounding, one.trace + sign * other.trace)
 
 
 def likely(sums: Rounded) -> float:
-    """What rounding left of the sums, as a norm of the Gram matrix.
-
-    A state of before this was kept is taken as summed in one go.
-    """
+    """What rounding left of the sums; a state that did not keep it is taken as summed in one go."""
     return UNIT * max(float(sums.rounding), of_rows(sums.count, sums.trace))
 
 
@@ -56,10 +45,7 @@ def level(sums: Rounded) -> float:
 
 
 def profile(diagonal: Tensor) -> Tensor:
-    """How noise is spread over columns: as squares are, and evenly; none where nothing ever was.
-
-    What was subtracted may have had other columns than what is left.
-    """
+    """How noise is spread over columns: as squares are, and evenly; none where nothing ever was."""
     squares = diagonal.clamp(min=0)
     total = float(squares.sum())
     even = (diagonal != 0) / max(squares.numel(), 1)

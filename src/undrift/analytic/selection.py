@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from undrift.analytic.solve import effective_ridge, factorise, solve_with
+from undrift.analytic.solve import effective_ridge, factorise
 from undrift.analytic.statistics import RidgeStatistics
-from undrift.analytic.thin import Thin, ThinStatistics
+from undrift.analytic.thin_sums import Thin, ThinStatistics
 
 GAMMAS: tuple[float, ...] = tuple(10.0 ** (k / 2) for k in range(-6, 5))
 """The ridges tried, relative to the mean diagonal: 0.001 to 100, two per decade."""
@@ -62,27 +62,21 @@ def _judged(
     statistics: RidgeStatistics | ThinStatistics, gamma: float, rows: Tensor | Thin | None
 ) -> tuple[float, Chosen]:
     if isinstance(statistics, ThinStatistics):
-        mean = statistics.mean_diagonal
+        mean = float(statistics.matrix.diag.mean())
         thin = rows if isinstance(rows, Thin) else None
         weights, freedom = statistics.solution(gamma * (mean if mean > 0 else 1.0), thin)
         used = statistics.freedom_of_rows(freedom)
     else:
-        dense = rows if isinstance(rows, Tensor) else None
-        weights, freedom = _solution(statistics, gamma, dense)
-        used = freedom
+        ridge = effective_ridge(statistics, gamma, relative=True)
+        factor = factorise(statistics.gram, ridge)
+        # rows in order: a restored copy has that layout, and other layouts round differently
+        weights = factor.solve(statistics.moment).contiguous()
+        d = statistics.width
+        eye = torch.eye(d, dtype=torch.float64, device=statistics.gram.device)
+        half = torch.linalg.solve_triangular(factor.lower, eye, upper=False)
+        if isinstance(rows, Tensor):
+            used = freedom = float(((half @ rows) * half).sum())
+        else:
+            used = freedom = d - ridge * float(half.square().sum())
     left = max(1 - used / max(statistics.count, 1), 1e-6)
     return statistics.squared_error(weights) / left**2, Chosen(gamma, weights, freedom)
-
-
-def _solution(
-    statistics: RidgeStatistics, gamma: float, rows: Tensor | None
-) -> tuple[Tensor, float]:
-    ridge = effective_ridge(statistics, gamma, relative=True)
-    factor = factorise(statistics.gram, ridge)
-    weights = solve_with(factor, statistics)
-    d = statistics.width
-    eye = torch.eye(d, dtype=torch.float64, device=statistics.gram.device)
-    half = torch.linalg.solve_triangular(factor.lower, eye, upper=False)
-    if rows is None:
-        return weights, d - ridge * float(half.square().sum())
-    return weights, float(((half @ rows) * half).sum())

@@ -27,7 +27,6 @@ def solve(statistics: RidgeStatistics, gamma: float, *, relative: bool = False) 
     for 100 rows and for a million. Cost: d^3 / 3 + 2 d^2 C operations, with d the columns that
     were ever seen: the others are a system of their own, which is diagonal.
 
-    >>> import torch
     >>> s = RidgeStatistics.of(torch.eye(2), torch.eye(2))
     >>> solve(s, gamma=1.0)
     tensor([[0.5000, 0.0000],
@@ -42,12 +41,6 @@ def solve(statistics: RidgeStatistics, gamma: float, *, relative: bool = False) 
     weights = right / ridge
     weights[seen] = factorise(statistics.gram, ridge, seen).solve(right[seen])
     return weights
-
-
-def solve_with(factor: Factor, statistics: RidgeStatistics) -> Tensor:
-    """The same with a factor that is already there."""
-    # rows in order: a restored copy has that layout, and other layouts round differently
-    return factor.solve(statistics.moment).contiguous()
 
 
 def effective_ridge(statistics: RidgeStatistics, gamma: float, *, relative: bool = False) -> float:
@@ -109,10 +102,7 @@ def _copy(gram: Tensor, columns: Tensor | None) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class RidgeBank(Additive):
-    """A memory bank {R, Q} that grows by tasks and solves after each.
-
-    A factor is not part of the state: it is made again from the sum, bit for bit.
-    """
+    """A memory bank {R, Q} that grows by tasks and solves after each."""
 
     told: ClassVar[tuple[str, ...]] = ("gamma", "relative")
 
@@ -121,11 +111,9 @@ class RidgeBank(Additive):
     relative: bool = False
 
     @classmethod
-    def empty(
-        cls, width: int, gamma: float, *, relative: bool = False, device: str = "cpu"
-    ) -> RidgeBank:
+    def empty(cls, width: int, gamma: float, device: str = "cpu") -> RidgeBank:
         """A bank that has seen no row."""
-        return cls(RidgeStatistics.zero(width, device=device), gamma, relative)
+        return cls(RidgeStatistics.zero(width, device=device), gamma)
 
     def add(self, rows: Rows, targets: Tensor, weights: Tensor | None = None) -> RidgeBank:
         """The bank after these rows; this one stays as it is."""

@@ -1,31 +1,117 @@
-"""`ThinSums`: class sums that see the Gram matrix through a few random directions only."""
+"""`ThinSums`: class sums that see the Gram through a few random directions, and how R is then."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, ClassVar
+from functools import cached_property, lru_cache, partial
+from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from undrift.analytic.additive import PRIOR_ROWS, PerClass
-from undrift.analytic.gram import BUDGET_MB, add_product_, pieces
-from undrift.analytic.rounding import combined, drawn, level, likely, of_rows, profile
-from undrift.analytic.thin import Thin, ThinStatistics
+from undrift.analytic.additive import Rounded
+from undrift.analytic.class_sums import ClassSums
+from undrift.analytic.rounding import drawn, level, likely, of_rows, profile
+from undrift.analytic.solve import factorise
+from undrift.analytic.statistics import BUDGET_MB, add_product_, pieces
 from undrift.typing import Rows
 
 _ON_CPU_MB = 16  # larger arrays are handed out by the system anew each time, page by page
-
 _ROUNDING = 1e-12  # of all squares: what is left within classes if nothing is
 _SHIFT = 1e-9  # of the mean diagonal: keeps directions that no row has from being divided by zero
 
 
 @dataclass(frozen=True, eq=False)
-class ThinSums(PerClass):
+class Thin:
+    """`diag(diagonal) + factor factor^T` in place of R, for d columns and k directions."""
+
+    diagonal: Tensor
+    factor: Tensor
+
+    @property
+    def diag(self) -> Tensor:
+        """The diagonal of the matrix itself."""
+        return self.diagonal + self.factor.square().sum(dim=1)
+
+    def times(self, right: Tensor) -> Tensor:
+        """The product with a matrix; cost 4 d k columns operations."""
+        return self.diagonal.unsqueeze(1) * right + self.factor @ (self.factor.T @ right)
+
+    def stretched(self, by: Tensor) -> Thin:
+        """`E M E` with `E = diag(by)`."""
+        return Thin(self.diagonal * by.square(), self.factor * by.unsqueeze(1))
+
+    def plus(self, columns: Tensor) -> Thin:
+        """The matrix plus `columns columns^T`."""
+        return Thin(self.diagonal, torch.cat([self.factor, columns], dim=1))
+
+    def to_dense(self) -> Tensor:
+        """All `d x d` numbers."""
+        return torch.diag(self.diagonal) + self.factor @ self.factor.T
+
+
+@dataclass(frozen=True, eq=False)
+class ThinStatistics:
+    """As `RidgeStatistics`, with a `Thin` R. Q is `F mix`: class means are among its directions."""
+
+    matrix: Thin
+    mix: Tensor
+    count: int
+    energy: float
+
+    @classmethod
+    def of_classes(
+        cls, within: Thin, columns: Tensor, sizes: Tensor, count: int, energy: float
+    ) -> ThinStatistics:
+        """`R = within + columns columns^T`, and each column times its size in Q."""
+        directions = within.factor.shape[1]
+        mix = torch.cat([columns.new_zeros(directions, sizes.numel()), torch.diag(sizes)])
+        return cls(within.plus(columns), mix, count, energy)
+
+    def freedom_of_rows(self, freedom: float) -> float:
+        """Degrees of freedom that n rows can have, of those that the diagonal makes of them.
+
+        Directions that were not seen are a diagonal over all d columns, but n rows fill no more
+        than `m = n - k` of them. So 1 / f grows by `1 / m - 1 / d`, where m < d.
+        """
+        d, k = self.matrix.factor.shape
+        m = max(self.count - k, 1)
+        return freedom if m >= d or freedom <= 0 else 1 / (1 / freedom + 1 / m - 1 / d)
+
+    def squared_error(self, weights: Tensor) -> float:
+        """`sum w |y - W^T x|^2` over the rows of the sum, as far as R tells."""
+        along = self.matrix.factor.T @ weights
+        quadratic = (self.matrix.diagonal @ weights.square()).sum() + along.square().sum()
+        return float(quadratic - 2 * (along * self.mix).sum()) + self.energy
+
+    def solution(self, ridge: float, rows: Thin | None) -> tuple[Tensor, float]:
+        """W, and the degrees of freedom it uses: `tr (R + g I)^-1 rows`, or with R itself.
+
+        The inverse is `E (I - T^T T) E` with `E = (diag + g I)^-1/2` and `T = L^-1 F^T E`, for L
+        the Cholesky factor of `I + F^T E E F` (Sherman, Morrison and Woodbury). `W = E T^T L^-1
+        mix` cancels nothing; the identity as it is written lost up to seven digits. Cost: 2 d k^2 +
+        k^3 / 3 operations.
+        """
+        root = (self.matrix.diagonal + ridge).rsqrt()
+        leaning = root.unsqueeze(1) * self.matrix.factor
+        lower = factorise(leaning.T @ leaning, 1.0).lower
+        turned, mix = (
+            torch.linalg.solve_triangular(lower, right, upper=False)
+            for right in (leaning.T, self.mix)
+        )
+        asked = rows or self.matrix
+        seen = root.unsqueeze(1) * asked.factor
+        own = root.square() * (1 - turned.square().sum(dim=0))
+        rest = seen.square().sum() - (turned @ seen).square().sum()
+        weights: Tensor = root.unsqueeze(1) * (turned.T @ mix)
+        return weights, float((own * asked.diagonal).sum() + rest)
+
+
+@dataclass(frozen=True, eq=False)
+class ThinSums(Rounded):
     """`seen = G omega` for the Gram matrix G and `rank` random directions, in place of G.
 
     Beside it the diagonal of G, and per class: `moment = sum z`, `lengths = sum |z|^2`, `counts`.
@@ -56,18 +142,15 @@ class ThinSums(PerClass):
         cls, width: int, classes: int = 0, device: str = "cpu", *, rank: int, seed: int = 0
     ) -> ThinSums:
         """The sum of no rows."""
-
-        def zeros(*shape: int) -> Tensor:
-            return torch.zeros(shape, dtype=torch.float64, device=device)
-
+        zeros = partial(torch.zeros, dtype=torch.float64, device=device)
         per_class = zeros(width, classes), zeros(classes), zeros(classes)
         return cls(zeros(width, rank), zeros(width), *per_class, seed)
 
     @classmethod
     def of(cls, rows: Rows, targets: Tensor, *, rank: int, seed: int = 0) -> ThinSums:
         """The sum over these rows, whose class is a one in `targets` (`one_hot`)."""
-        width, device = rows.shape[1], str(rows.device)
-        return cls.zero(width, device=device, rank=rank, seed=seed).add(rows, targets)
+        none = cls.zero(rows.shape[1], device=str(rows.device), rank=rank, seed=seed)
+        return none.add(rows, targets)
 
     def add(self, rows: Rows, targets: Tensor) -> ThinSums:
         """The sum with these rows, and perhaps more classes. Cost: 4 nnz rank operations."""
@@ -76,10 +159,9 @@ class ThinSums(PerClass):
     def add_pieces(self, each: Iterable[tuple[Rows, Tensor]], classes: int) -> ThinSums:
         """The same with rows and targets piece by piece. Memory: `at_once_mb` three times."""
         wide, omega = self.grow(classes), self.directions()
-        seen, moment = wide.seen.clone(), wide.moment.clone()
-        diagonal, lengths, counts = (t.clone() for t in (wide.diagonal, wide.lengths, wide.counts))
-        budget = at_once_mb(seen.device)
-        few = ((x, y[where]) for rows, y in each for where, x in pieces(rows, budget))
+        before = wide.seen, wide.diagonal, wide.moment, wide.lengths, wide.counts
+        seen, diagonal, moment, lengths, counts = (table.clone() for table in before)
+        few = ((x, y[where]) for rows, y in each for where, x in pieces(rows, self.at_once_mb))
         for rows, targets in few:
             x, y = rows.double(), targets.double()
             add_product_(seen, x, x @ omega)
@@ -94,52 +176,35 @@ class ThinSums(PerClass):
 
     def directions(self) -> Tensor:
         """omega: standard normal, drawn on the CPU, so that every device uses the same."""
-        rng = np.random.default_rng([self.seed, self.width, self.rank, 1])
-        drawn = torch.from_numpy(rng.standard_normal((self.width, self.rank)))
-        return drawn.to(self.seen.device)
+        return _directions(self.seed, self.width, self.rank).to(self.seen.device)
 
-    def _beside(self, other: ThinSums, sign: int) -> dict[str, Any]:
-        return {"rounding": combined(self, other, sign)}
-
-    def below_zero(self, before: ThinSums) -> bool:
-        """Whether more was subtracted from `before` than it held, as far as a sum can tell."""
-        held = before.grow(self.classes)
-        own = self.lengths - self.moment.square().sum(dim=0) / self.counts.clamp(min=1)
-        return (
-            bool((self.counts < -0.5).any())
-            or bool((own < -1e-9 * (held.lengths + self.lengths.abs())).any())
-            or bool((self.diagonal < -1e-9 * before.diagonal.abs().max()).any())
-        )
-
-    # what it is --------------------------------------------------------------------------
+    scatter = Rounded.squares_around  # of all columns together: no more is kept
 
     @property
-    def width(self) -> int:
-        """Columns of a row: d."""
-        return int(self.seen.shape[0])
-
-    @property
-    def trace(self) -> float:
-        """`sum |z|^2`."""
-        return float(self.diagonal.sum())
+    def products_around(self) -> Tensor:
+        """The products around the class means, through the directions."""
+        return self.seen - self.moment @ (self.means.T @ self.directions())
 
     def squares_along(self, directions: Tensor) -> Tensor:
         """`sum (z^T w)^2` over all rows z, for every column w, as far as the Gram was seen."""
-        along = replace(self).products().times(directions)
-        return (directions * along).sum(dim=0)
+        return (directions * replace(self).products().times(directions)).sum(dim=0)
 
     def shaken(self, noise: torch.Generator) -> ThinSums:
         """The same sums with noise that is larger than their rounding (`level`)."""
         size, share = level(self), profile(self.diagonal)
-        rows = math.sqrt(self.count / self.trace) if self.trace > 0 else 0.0
         column = size * share.sqrt().unsqueeze(1)
         return replace(
             self,
             seen=self.seen + drawn(column.expand_as(self.seen), noise),
             diagonal=self.diagonal + drawn(size * share, noise),
-            moment=self.moment + drawn((rows * column).expand_as(self.moment), noise),
+            moment=self.moment + drawn((self.row_length * column).expand_as(self.moment), noise),
             lengths=self.lengths + drawn(torch.full_like(self.lengths, size), noise),
         )
+
+    @property
+    def at_once_mb(self) -> float:
+        """Megabytes of dense rows that are added at a time."""
+        return _ON_CPU_MB if self.seen.device.type == "cpu" else BUDGET_MB
 
     @property
     def rank(self) -> int:
@@ -152,26 +217,23 @@ class ThinSums(PerClass):
 
         What rounding or a large batch that was subtracted left is not divided by.
         """
-        means = self.moment / self.counts.clamp(min=1)
-        omega = self.directions()
-        y = self.seen - self.moment @ (means.T @ omega)
-        core = omega.T @ y
+        y = self.products_around
+        core = self.directions().T @ y
         core = (core + core.T) / 2
         scale = float(core.diagonal().mean()) if self.rank else 0.0
-        diagonal = (self.diagonal - (self.moment * means).sum(dim=1)).clamp(min=0)
+        diagonal = (self.diagonal - (self.moment * self.means).sum(dim=1)).clamp(min=0)
         noise = likely(self) * math.sqrt(self.rank) / 4  # of the core: its largest eigenvalue
         if scale <= max(_ROUNDING * self.trace, noise):  # every row is its class's mean
             return Thin(diagonal, y.new_zeros(self.width, 0))
-        lower = _root(core, max(_SHIFT * scale, noise))
+        lower = _root(core, max(_SHIFT * scale, noise, 1e-300))
         factor = torch.linalg.solve_triangular(lower, y.T, upper=False).T
         return Thin((diagonal - factor.square().sum(dim=1)).clamp(min=0), factor)
 
     def plain(self) -> ThinStatistics:
         """R and Q in which every row weighs the same."""
-        sizes = self.counts.clamp(min=1).sqrt()
-        return ThinStatistics.of_classes(
-            self.within, self.moment / sizes, sizes, self.count, float(self.counts.sum())
-        )
+        sizes, total = self.counts.clamp(min=1).sqrt(), float(self.counts.sum())
+        columns = self.moment / sizes
+        return ThinStatistics.of_classes(self.within, columns, sizes, self.count, total)
 
     def balanced(self) -> ThinStatistics:
         """R and Q in which every class with rows weighs one, as in `ClassSums.balanced`.
@@ -181,15 +243,12 @@ class ThinSums(PerClass):
         `m_j = sum_c n_c |mu_jc| / n`, R is `E S E + sum_c mu_c mu_c^T`,
         `E_jj^2 = sum_c |mu_jc| / m_j`; C where classes are of one size.
         """
-        there = self.counts > 0.5
-        means = self.moment / self.counts.clamp(min=1)
-        total = max(float(self.counts.sum()), 1.0)
-        usual = (means.abs() @ self.counts) / total
+        means, even = self.means, torch.ones_like(self.counts)
+        usual = (means.abs() @ self.counts) / self.total
         ratio = means.abs().sum(dim=1) / torch.where(usual > 0, usual, 1.0)
-        root = torch.where(usual > 0, ratio, float(there.sum())).div(total).sqrt()
-        even = torch.ones_like(self.counts)
+        root = torch.where(usual > 0, ratio, self.present).div(self.total).sqrt()
         within = self.within.stretched(root)
-        return ThinStatistics.of_classes(within, means, even, self.count, float(there.sum()))
+        return ThinStatistics.of_classes(within, means, even, self.count, self.present)
 
     @property
     def gram(self) -> Tensor:
@@ -202,22 +261,25 @@ class ThinSums(PerClass):
 
     def spread(self) -> Thin:
         """The Gram of all rows at their mean weight in `balanced`: C / n each."""
-        there = float((self.counts > 0.5).sum())
-        return self.products().scaled(there / max(float(self.counts.sum()), 1.0))
+        every, by = self.products(), self.present / self.total
+        return Thin(every.diagonal * by, every.factor * by**0.5)
 
     def score_spread(self, weights: Tensor) -> tuple[Tensor, Tensor]:
         """`W^T S W`, the pooled covariance of scores, and each class's variance over the pooled."""
-        total = max(float(self.counts.sum()), 1.0)
-        return weights.T @ self.within.times(weights) / total, self.variance_ratios()
+        own = self.scatter.clamp(min=0)  # of all columns together
+        pooled = float(own.sum()) / self.total
+        relative = own / self.counts.clamp(min=1) / pooled if pooled > 0 else torch.ones_like(own)
+        return weights.T @ self.within.times(weights) / self.total, self.shrunk(relative)
 
-    def variance_ratios(self) -> Tensor:
-        """`[C]`: each class's shrunk variance over the pooled one, all columns together."""
-        sizes = self.counts.clamp(min=1)
-        own = (self.lengths - self.moment.square().sum(dim=0) / sizes).clamp(min=0)
-        pooled = float(own.sum()) / max(float(self.counts.sum()), 1.0)
-        share = self.counts / (self.counts + PRIOR_ROWS)
-        relative = own / sizes / pooled if pooled > 0 else torch.ones_like(own)
-        return share * relative + (1 - share)
+
+AnySums = ClassSums | ThinSums
+"""With a whole Gram, or with one that is seen through a few directions."""
+
+
+@lru_cache(maxsize=1)  # without it drawing takes a third of the time in which a node is erased
+def _directions(seed: int, width: int, rank: int) -> Tensor:
+    rng = np.random.default_rng([seed, width, rank, 1])
+    return torch.from_numpy(rng.standard_normal((width, rank)))
 
 
 def _root(core: Tensor, shift: float) -> Tensor:
@@ -229,8 +291,3 @@ def _root(core: Tensor, shift: float) -> Tensor:
         if not bool(failed) or not math.isfinite(shift):
             return lower
         shift *= 2
-
-
-def at_once_mb(device: torch.device) -> float:
-    """Megabytes of dense rows that are added at a time."""
-    return _ON_CPU_MB if device.type == "cpu" else BUDGET_MB

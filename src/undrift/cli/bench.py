@@ -9,18 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import Parameter
-from rich.console import Group
-from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
-from rich.text import Text
-
-from undrift.cli.options import Whole
+from undrift.cli.console import bar_of, output, progress_console, say
+from undrift.cli.options import Flag, Many, Whole, Words, check_threads
+from undrift.errors import InputError
 from undrift.formatting import duration
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import TaskID
 
     from undrift.experiments.bench import Progress
     from undrift.experiments.estimate import Estimator
@@ -32,79 +28,72 @@ def bench(
     workers: Whole | None = None,
     threads: Whole = 1,
     out: Path = Path("runs"),
-    streams: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
-    seeds: Annotated[tuple[Whole, ...], Parameter(negative="", show_default=False)] = (),
-    stand_ins: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+    streams: Words = (),
+    seeds: Annotated[tuple[Whole, ...], Many] = (),
+    stand_ins: Flag = False,
     checkpoints: bool = True,
-    dry_run: Annotated[bool, Parameter(negative="", show_default=False)] = False,
-    track: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
-    traceback: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+    dry_run: Flag = False,
+    track: Words = (),
+    traceback: Flag = False,
 ) -> None:
-    """Make every run of some plans that is not there yet.
+    """Make every run of a plan that is not there yet, in parallel; resumable.
 
-    A plan is a name or a TOML file. Without one, the names are listed. What is finished is kept,
-    whatever happens: start the same command again and it goes on. Exit code 1 if a run failed; the
-    others were still made.
+    A plan is a name or a TOML file; undrift bench alone lists the names. A clone of the repository
+    brings the paper's. What is finished is kept, whatever happens: start the same command again and
+    it goes on. Exit code 1 if a run failed; the others were still made.
 
-    Parameters
-    ----------
-    plans
-        Names of plans, or paths of TOML files.
-    workers
-        How many processes run at once; by default one per core.
-    threads
-        CPU threads of each process.
-    out
-        The folder for results.
-    streams
-        Only these of the plan's streams; repeat it for more.
-    seeds
-        Only these seeds; repeat it for more.
-    stand_ins
-        Where a stream's data is not on disk, run on generated data of its shape.
-    checkpoints
-        Write each run's state after every task, so that a run that is cut off goes on from there.
-    dry_run
-        Say what would be run and how long it will take, and stop.
-    track
-        Also log every run with this tracker: tensorboard or mlflow.
-    traceback
-        Print where failed runs failed.
+    For example:
+
+        undrift bench smoke
+        undrift bench mine.toml --dry-run             how long would it take?
+        undrift bench mine.toml --streams cs-cl --workers 2
+        undrift bench mine.toml --out runs
+
+    :param plans: Names of plans, or paths of TOML files.
+    :param workers: How many processes run at once; by default one per core.
+    :param threads: CPU threads of each process.
+    :param out: The folder for results.
+    :param streams: Only these of the plan's streams; repeat it for more.
+    :param seeds: Only these seeds; repeat it for more.
+    :param stand_ins: Where a stream's data is not on disk, run on generated data of its shape.
+    :param checkpoints: Write each run's state after every task, so that a run that is cut off goes
+        on from there.
+    :param dry_run: Say what would be run and how long it will take, and stop.
+    :param track: Also log every run with this tracker: tensorboard or mlflow.
+    :param traceback: Print where failed runs failed.
     """
-    from undrift.cli.console import output, progress_console
-    from undrift.errors import InputError
-    from undrift.experiments.bench import bench as run_bench
-    from undrift.experiments.bench import record_plans, survey
+    from undrift.experiments import bench as benches
+    from undrift.experiments.bench import WorkerSettings
     from undrift.experiments.estimate import Estimator
     from undrift.experiments.plans import PARTS, PLANS, chosen_plans
     from undrift.experiments.store import load_records
     from undrift.experiments.tracking import check_trackers
-    from undrift.experiments.worker import WorkerSettings
 
     if not plans:
         listed = ", ".join([*PLANS, *PARTS])
         raise InputError(f"name a plan ({listed}) or a TOML file; try: undrift bench smoke")
     if workers is not None and workers < 1:
         raise InputError(f"--workers must be 1 or more, not {workers}")
-    workers = workers or max(1, (os.cpu_count() or 1) // max(1, threads))
+    check_threads(threads)
+    workers = workers or max(1, (os.cpu_count() or 1) // threads)
     check_trackers(track)
     chosen = chosen_plans(plans, streams=streams, seeds=seeds, stand_ins=stand_ins)
-    console = output()
-    console_err = progress_console()
+    console, console_err = output(), progress_console()
     with console_err.status("looking at what is there"):
-        found = survey(chosen, out)
+        found = benches.survey(chosen, out)
         records = load_records(out) if out.is_dir() else None
         estimator = Estimator(records.results.values() if records else ())
     _announce(console, chosen, found, estimator, workers)
     if dry_run:
         return
     if not found.pending and not found.waiting:
-        record_plans(chosen, out)  # runs of other plans may fill a table that was never asked for
+        # runs of other plans may fill a table that was never asked for
+        benches.record_plans(chosen, out)
         console.print(f"nothing to do; see: undrift report {out}", soft_wrap=True)
         return
     try:
         with bench_progress(console_err, estimator, workers, chosen) as watch:
-            progress = run_bench(
+            progress = benches.bench(
                 chosen,
                 out,
                 workers=workers,
@@ -113,9 +102,8 @@ def bench(
                 watch=watch,
             )
     except KeyboardInterrupt:
-        console_err.print(
-            "interrupted; finished runs and finished tasks are kept: the same command goes on"
-        )
+        kept = "finished runs and finished tasks are kept"
+        console_err.print(f"interrupted; {kept}: the same command goes on")
         raise SystemExit(130) from None
     _close(console, console_err, progress, out, traceback)
     if progress.failed:
@@ -123,28 +111,27 @@ def bench(
 
 
 def _announce(
-    console: Console,
-    plans: Sequence[BenchPlan],
-    found: Progress,
-    estimator: Estimator,
-    workers: int,
+    console: Console, plans: Sequence[BenchPlan], found: Progress, times: Estimator, workers: int
 ) -> None:
     from undrift.experiments.estimate import START
+    from undrift.experiments.search import SearchSpec
     from undrift.streams.arrival import BY_CLASS
     from undrift.streams.benchmarks import stream_info
     from undrift.streams.file import is_stream_file
 
     for plan in plans:
-        rows, places, seeds = len(plan.rows), len(plan.places), len(plan.seeds)
+        rows, seeds, fit = len(plan.rows), len(plan.seeds), sum(1 for _ in plan.cells())
         ways = f"{len(plan.arrive)} arrivals x " if plan.arrive != (BY_CLASS,) else ""
         sizes = f"{rows} rows x {len(plan.streams)} streams x {ways}{seeds} seeds"
-        console.print(f"{plan.name}: {sizes} = {rows * places * seeds} runs", markup=False)
+        runs = rows * len(plan.places) * seeds
+        some = "" if fit == runs else f", of which {fit} fit (graphs or sessions)"
+        console.print(f"{plan.name}: {sizes} = {runs} runs{some}", markup=False)
         stand_ins = [n for n in plan.streams if not is_stream_file(n) and stream_info(n).stand_in]
         if stand_ins:
             console.print(f"  stand-in data: {', '.join(stand_ins)}", markup=False)
         for skipped in plan.skipped:
             console.print(f"  skipped {skipped.stream}: {skipped.why}", markup=False)
-    searches = sum(1 for job in found.pending if job.search)
+    searches = sum(isinstance(job, SearchSpec) for job in found.pending)
     missing = len(found.pending) - searches + found.waiting
     console.print(
         f"{found.found} jobs done, {missing} runs and {searches} searches to do (runs that several "
@@ -152,7 +139,7 @@ def _announce(
     )
     if not found.pending:
         return
-    estimate = estimator.plan(found.pending, plans)
+    estimate = times.plan(found.pending, plans)
     basis = "from recorded runs of another machine, this one may take several times as long"
     basis = "from runs in this folder" if estimate.measured else basis
     basis = "a guess" if estimate.guessed > len(found.pending) / 2 else basis
@@ -166,7 +153,7 @@ def _close(
 ) -> None:
     for failure in progress.failed:  # their errors were told when they happened
         if traceback and failure.trace:
-            _say(errors, f"{failure.job.name}:\n{failure.trace}")
+            say(f"{failure.job.name}:\n{failure.trace}", errors)
     if progress.failed and not traceback:
         errors.print("add --traceback to see where; the same command tries again")
     seconds = sum(spent for _, spent in progress.done)
@@ -175,10 +162,6 @@ def _close(
         f"{progress.found} were there, {len(progress.failed)} failed; see: undrift report {out}",
         soft_wrap=True,
     )
-
-
-def _say(console: Console, line: str) -> None:
-    console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 @contextmanager
@@ -192,41 +175,34 @@ def bench_progress(
         for job, spent in progress.done[told["done"] :]:
             told["done"] += 1
             done = progress.found + told["done"] + len(progress.failed)
-            _say(console, f"[{done}/{progress.total}] {job.name}: {duration(spent)}")
+            say(f"[{done}/{progress.total}] {job.name}: {duration(spent)}", console)
         for failure in progress.failed[told["failed"] :]:
-            _say(console, f"failed: {failure.job.name}: {failure.error}")
+            say(f"failed: {failure.job.name}: {failure.error}", console)
         for job, sentence in progress.warnings[told["warnings"] :]:
-            _say(console, f"warning: {job.name}: {sentence}")
+            say(f"warning: {job.name}: {sentence}", console)
         told["failed"], told["warnings"] = len(progress.failed), len(progress.warnings)
 
-    def left(progress: Progress) -> float:
-        """Seconds until the end, by what jobs of the same kind took."""
-        now = time.monotonic()
-        running = progress.running.values()
-        rest = sum(max(0.0, estimator.seconds(job) - (now - since)) for job, _, _, since in running)
-        return (estimator.plan(progress.pending, plans).seconds + rest) / workers
-
-    def drawn(progress: Progress) -> Group:
-        counts = (
-            f"{progress.ended}/{progress.total} done, {len(progress.running)} running, "
-            f"{len(progress.failed)} failed, about {duration(left(progress))} left"
-        )
-        lines = Table.grid(padding=(0, 2))
-        for job, what, share, since in progress.running.values():
-            spent = duration(time.monotonic() - since)
-            lines.add_row(ProgressBar(1.0, share, width=16), job.name, what, spent)
-        head = Table.grid(expand=True)
-        head.add_row(ProgressBar(max(progress.total, 1), progress.ended))
-        head.add_row(Text(counts))
-        return Group(head, lines)
-
-    if not console.is_terminal:
-        yield tell
-        return
-    with Live(console=console, refresh_per_second=4, transient=True) as live:
+    with bar_of(console) as bar:
+        whole = bar.add_task("starting")
+        rows: dict[str, TaskID] = {}
 
         def watch(progress: Progress) -> None:
             tell(progress)
-            live.update(drawn(progress))
+            if not console.is_terminal:
+                return
+            now, running = time.monotonic(), progress.running
+            rest = [estimator.seconds(job) - (now - since) for job, _, _, since in running.values()]
+            left = estimator.plan(progress.pending, plans).seconds + sum(max(0.0, s) for s in rest)
+            counts = (
+                f"{progress.ended}/{progress.total} done, {len(running)} running, "
+                f"{len(progress.failed)} failed, about {duration(left / workers)} left"
+            )
+            bar.update(whole, description=counts, completed=progress.ended, total=progress.total)
+            for ended in rows.keys() - running.keys():
+                bar.remove_task(rows.pop(ended))
+            for name, (job, what, share, _) in running.items():
+                if name not in rows:
+                    rows[name] = bar.add_task("")
+                bar.update(rows[name], description=f"{job.name}  {what}", completed=100 * share)
 
         yield watch

@@ -7,8 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import rich.progress
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TextColumn
+
+from undrift.evaluation.metrics import METRICS
 
 if TYPE_CHECKING:
     from undrift.evaluation.loop import Evaluation
@@ -40,51 +43,49 @@ def name_damaged(console: Console, sentences: Sequence[str], what: str) -> None:
 class RunProgress:
     """Shows which task and phase a run is in. Its methods are the two callbacks of a run."""
 
-    def __init__(self, console: Console, tasks: int, bar: Progress | None) -> None:
-        self._console = console
-        self._tasks = tasks
-        self._bar = bar
-        self._task = 0
-        self._spent = 0.0
-        self._row = bar.add_task("loading the stream", total=None) if bar else None
+    def __init__(self, tasks: int, bar: Progress) -> None:
+        self.bar = bar
+        self._tasks, self._task, self._spent = tasks, 0, 0.0
+        self._row = bar.add_task("loading the stream", total=None)
 
     def report(self, phase: str, done: int, total: int) -> None:
         """Move the bar to a step of a phase."""
-        if self._bar is not None and self._row is not None:
-            text = f"task {self._task + 1}/{self._tasks}  {phase:<9}"
-            self._bar.update(self._row, description=text, completed=done, total=total)
+        text = f"task {self._task + 1}/{self._tasks}  {phase:<9}"
+        self.bar.update(self._row, description=text, completed=done, total=total)
 
     def after_task(self, t: int, so_far: Evaluation) -> None:
         """Say how a task went."""
         self._task = t + 1
         spent = sum(so_far.seconds.values())
-        self._console.print(
-            f"task {t + 1}/{self._tasks} took {spent - self._spent:.1f} s: "
-            f"A_t {so_far.by_class.a_t[-1]:.1f} % by class, {so_far.by_node.a_t[-1]:.1f} % by node"
-        )
+        told = [
+            f"{METRICS[k].symbol} {so_far.series[k][-1]:.1f} %" for k in list(so_far.series)[:2]
+        ]
+        if so_far.by_class.rows:
+            told = [f"A_t {so_far.by_class.a_t[-1]:.1f} % by class"]
+            told += [f"{so_far.by_node.a_t[-1]:.1f} % by node"]
+        head = f"task {t + 1}/{self._tasks} took {spent - self._spent:.1f} s"
+        self.bar.console.print(f"{head}: {', '.join(told)}")
         self._spent = spent
 
 
 @contextmanager
 def run_progress(console: Console, tasks: int) -> Iterator[RunProgress]:
     """The progress of a run over so many tasks; the bar is gone when the run ends."""
-    if not console.is_terminal:
-        yield RunProgress(console, tasks, None)
-        return
     with bar_of(console) as bar:
-        yield RunProgress(console, tasks, bar)
+        yield RunProgress(tasks, bar)
 
 
-def bar_of(console: Console) -> Progress:
-    """A bar with a description, steps and time; gone when it ends."""
-    columns = (TextColumn("{task.description}"), BarColumn(bar_width=None), MofNCompleteColumn())
-    return Progress(*columns, TimeElapsedColumn(), console=console, transient=True)
+def bar_of(console: Console, *columns: rich.progress.ProgressColumn) -> Progress:
+    """A bar between a description and columns; gone when it ends, and only on a terminal."""
+    head = TextColumn("{task.description}"), BarColumn(bar_width=None)
+    columns = columns or (rich.progress.MofNCompleteColumn(), rich.progress.TimeElapsedColumn())
+    off = not console.is_terminal
+    return Progress(*head, *columns, console=console, transient=True, disable=off)
 
 
-def say(text: str, *, progress: bool = False) -> None:
-    """A line of text as it is, among the results or beside them."""
-    console = progress_console() if progress else output()
-    console.print(text, markup=False, soft_wrap=True)
+def say(text: str, console: Console | None = None) -> None:
+    """A line of text as it is, among the results or on another console."""
+    (console or output()).print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 @contextmanager

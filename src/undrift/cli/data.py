@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING
 
-from undrift.cli.console import output, progress_console, say
-from undrift.cli.options import Flag, Traceback, group
+from rich.progress import DownloadColumn, TaskID, TimeRemainingColumn, TransferSpeedColumn
+
+from undrift.cli.console import bar_of, output, progress_console, say
+from undrift.cli.options import Flag, group
+from undrift.formatting import size
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,7 +28,6 @@ def list_() -> None:
     """
     from undrift.datasets.catalogue import DATASETS
     from undrift.datasets.folder import VARIABLE, data_folder, kept_stand_ins
-    from undrift.formatting import size
     from undrift.reporting.terminal import data_table
 
     folder = data_folder()
@@ -37,7 +38,7 @@ def list_() -> None:
         say(f"generated: {kept.path}, {size(kept.size)} (to remove it: {way_out})")
 
 
-def fetch(name: str, /, *, force: Flag = False, traceback: Traceback = False) -> None:
+def fetch(name: str, /, *, force: Flag = False) -> None:
     """Download a dataset from its official address.
 
     Files that are there and whole are kept. A download that breaks off is gone on with by the
@@ -57,7 +58,7 @@ def fetch(name: str, /, *, force: Flag = False, traceback: Traceback = False) ->
     say(f"next: undrift data check {name}, then: undrift run --stream {stream}")
 
 
-def check(name: str, /, *, accept: Flag = False, traceback: Traceback = False) -> None:
+def check(name: str, /, *, accept: Flag = False) -> None:
     """Compare a dataset's files with their checksums and its graph with the published statistics.
 
     Nothing is written. Other bytes than the published ones are an error, where those are known.
@@ -84,7 +85,6 @@ def remove(name: str, /) -> None:
     :param name: Which stand-in: cora-full-stand-in, ogbn-arxiv-stand-in or reddit-stand-in.
     """
     from undrift.datasets.folder import remove_stand_in
-    from undrift.formatting import size
 
     found = remove_stand_in(name)
     for kept in found:
@@ -96,31 +96,21 @@ def remove(name: str, /) -> None:
 @contextmanager
 def download_progress(console: Console) -> Iterator[Progress]:
     """A bar on a terminal; elsewhere a line per tenth of a file."""
-    if not console.is_terminal:
-        yield partial(_line, console, {})
-        return
-    from rich import progress as rich
-
-    names, times = rich.TextColumn("{task.description}"), rich.TimeRemainingColumn()
-    done = rich.BarColumn(bar_width=None), rich.DownloadColumn(), rich.TransferSpeedColumn()
-    with rich.Progress(names, *done, times, console=console, transient=True) as bar:
-        rows: dict[str, rich.TaskID] = {}
+    columns = DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()
+    with bar_of(console, *columns) as bar:
+        rows: dict[str, TaskID] = {}
+        said: dict[str, int] = {}
 
         def report(file: str, done: int, total: int) -> None:
             if file not in rows:
                 rows[file] = bar.add_task(file)
             bar.update(rows[file], completed=done, total=total or None)
+            tenth = 10 * done // total if total else 0
+            if said.get(file) != tenth and not console.is_terminal:
+                said[file] = tenth
+                console.print(f"{file}: {size(done)}" + (f" of {size(total)}" if total else ""))
 
         yield report
-
-
-def _line(console: Console, said: dict[str, int], file: str, done: int, total: int) -> None:
-    from undrift.formatting import size
-
-    tenth = 10 * done // total if total else 0
-    if said.get(file) != tenth:
-        said[file] = tenth
-        console.print(f"{file}: {size(done)}" + (f" of {size(total)}" if total else ""))
 
 
 data = group(

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 from undrift.cli.options import Whole
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from undrift.experiments.result import Result
     from undrift.experiments.run import PreparedRun
 
@@ -18,19 +16,20 @@ METHODS = ("adr", "bare", "propagation", "joint")
 
 
 def demo(*, stream: str = "synthetic", seed: Whole = 0, out: Path = Path("runs")) -> None:
-    """Show ADR at work on a stream, then compare it with Bare, the default and joint training.
+    """Show the paper's method at work, then compare four methods; under 20 seconds.
 
-    The four runs are written to OUT as by "undrift run". The last line is the path of a figure:
-    accuracy after every task, one curve per method.
+    ADR is compared with Bare, the default and joint training. The four runs are written to OUT as
+    by "undrift run". The last line is the path of a figure: accuracy after every task, one curve
+    per method.
 
-    Parameters
-    ----------
-    stream
-        What to learn from; "undrift streams" lists the names.
-    seed
-        Decides the split of the nodes and the learners' randomness.
-    out
-        The folder for results and the figure.
+    For example:
+
+        undrift demo
+        undrift demo --stream cs-cl --out /tmp/runs
+
+    :param stream: What to learn from; "undrift streams" lists the names.
+    :param seed: Decides the split of the nodes and the learners' randomness.
+    :param out: The folder for results and the figure.
     """
     from undrift.cli.console import output, progress_console, run_progress
     from undrift.cli.run import check_stream_name
@@ -38,7 +37,7 @@ def demo(*, stream: str = "synthetic", seed: Whole = 0, out: Path = Path("runs")
     from undrift.experiments.spec import RunSpec
     from undrift.reporting.figures.curves import curves_figure
     from undrift.reporting.figures.sheet import write_figure
-    from undrift.reporting.terminal import matrix_table
+    from undrift.reporting.terminal import matrix_table, plain_table
     from undrift.storage.files import writable_folder
 
     check_stream_name(stream)
@@ -60,7 +59,9 @@ def demo(*, stream: str = "synthetic", seed: Whole = 0, out: Path = Path("runs")
             shown.print("", matrix_table(result.by_class, title=title, width=shown.width), "")
             moved = ", ".join("undefined" if d is None else f"{d:.1%}" for d in result.drift)
             shown.print(f"drift of task 0's embeddings after every task: {moved}\n")
-    shown.print(_table(rows), "")
+    heads = ("A_avg", "A_f", "forgetting", "drift", "seconds", "kept", "nodes kept")
+    columns = {"method": "name", **dict.fromkeys(heads, "number")}
+    shown.print(plain_table("Four methods on the same stream", columns, rows), "")
     path = out / "demo.svg"
     groups = {stream: {method: [result] for method, result in results.items()}}
     write_figure(curves_figure(groups), path)
@@ -78,14 +79,3 @@ def _row(prepared: PreparedRun, result: Result) -> list[str]:
     kept = "0" if graph is None else f"{graph.num_nodes:,}"
     cells = ["-" if drift is None else percent(drift, 1), f"{spent:.1f}"]
     return [learner.display, *numbers, *cells, size(1e6 * result.cost.state_mb), kept]
-
-
-def _table(rows: list[list[str]]) -> Table:
-    from undrift.reporting.terminal import plain_table
-
-    heads = ("A_avg", "A_f", "forgetting", "drift", "seconds", "kept", "nodes kept")
-    return plain_table(
-        "Four methods on the same stream",
-        {"method": "name", **dict.fromkeys(heads, "number")},
-        rows,
-    )

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from undrift.cli.console import say, working
-from undrift.cli.options import AS_LAST, Columns, Traceback, group
+from undrift.cli.options import GraphColumns, group
+
+AT_FIRST = GraphColumns()
 
 
 def import_(
@@ -14,9 +16,8 @@ def import_(
     /,
     *,
     out: Path,
-    columns: Columns = AS_LAST,
+    columns: GraphColumns = AT_FIRST,
     memory: float = 4.0,
-    traceback: Traceback = False,
 ) -> None:
     """Make a graph folder of a table of nodes and a table of edges, of any size.
 
@@ -39,7 +40,7 @@ def import_(
     say(f"next: undrift learner observe LEARNER {out}")
 
 
-def show(folder: Path, /, *, traceback: Traceback = False) -> None:
+def show(folder: Path, /) -> None:
     """Show what is in a graph folder: nodes, edges, classes, pieces, left-overs.
 
     :param folder: The graph's folder.
@@ -68,7 +69,7 @@ def show(folder: Path, /, *, traceback: Traceback = False) -> None:
         )
 
 
-def verify(folder: Path, /, *, traceback: Traceback = False) -> None:
+def verify(folder: Path, /) -> None:
     """Compare every byte of a graph folder with the checksums of its import.
 
     :param folder: The graph's folder.

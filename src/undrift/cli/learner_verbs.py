@@ -5,34 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import Parameter
-
-from undrift.cli.console import say, working
-from undrift.cli.options import (
-    AS_LAST,
-    HERE,
-    Columns,
-    Flag,
-    Folder,
-    Many,
-    Several,
-    Traceback,
-    Whole,
-    Workers,
-    aliases,
-    batches,
-)
+from undrift.cli import options
+from undrift.cli.console import progress_console, say, working
+from undrift.cli.options import AS_LAST, Columns, Flag, Folder, Several, Whole, Words, Workers
 from undrift.errors import InputError
 from undrift.formatting import counted
-from undrift.learners.registry import DEFAULT
+from undrift.learners.registry import DEFAULT, method_class
 from undrift.learners.small_classes import SmallClasses
 
 if TYPE_CHECKING:
-    from undrift.folder.draft import Step
-    from undrift.folder.folder import LearnerFolder
+    from undrift.folder.step import Step
 
 ERASING = {"erased": 0, "never here": 4, "not in this batch": 5, "waiting": 6}
-"""The exit codes of `forget --node`, by what came of it."""
+"""The exit codes of `forget --node` and its like, by what came of it."""
 
 
 def new(
@@ -40,7 +25,7 @@ def new(
     /,
     *,
     method: str = DEFAULT,
-    settings: Annotated[tuple[str, ...], Many, Parameter(name="--set")] = (),
+    settings: options.Settings = (),
     like: Path | None = None,
     plan: Path | None = None,
     keep: Whole = 0,
@@ -50,13 +35,12 @@ def new(
     scale: str | None = None,
     seed: Whole = 0,
     device: str = "cpu",
-    traceback: Traceback = False,
 ) -> None:
     """Make a folder with a learner that has observed nothing.
 
     :param folder: The folder to make.
     :param method: What to learn with; "undrift methods" lists them and which of them forget and
-        merge.
+        merge. Two learn from clicks and recommend items: next-item and ease.
     :param settings: A hyperparameter, as name=value; repeat it for more.
     :param like: A folder whose learner this one shall be able to merge with: it gets its method,
         settings, plan, columns, their scale and its key, and none of its sums. Make it where the
@@ -66,26 +50,30 @@ def new(
         in both.
     :param keep: How many old states to keep. Two states give away what came between them.
     :param remember_nodes: Keep keyed hashes of node ids, so that "forget --node" can say which
-        batches hold a node.
+        batches hold a node; of clicks, of the names of sessions, users and items.
     :param small_classes: A new class that comes with few training nodes: refuse the batch (as
         without it), leave the class out as context, pool such classes into one, or allow it.
-    :param least_rows: How many training nodes are not few: 5 without it.
+    :param least_rows: How many training nodes are not few: 5 without it. Of clicks: how many
+        sessions must stand behind an item or a pair that is exported.
     :param scale: Put columns into units of their spread: robust (by the first batch, for good),
-        none, or a .json file of public ranges. Without it tables are scaled, .npz and .pt files
-        are not.
+        none, or a .json file of public ranges, and of lists of categories for tables without
+        edges, such as columns.json of another folder. Without it tables are scaled, .npz and .pt
+        files are not.
     :param seed: Decides the validation nodes and the learner's randomness.
     :param device: Where to compute: cpu, cuda or cuda:1.
     """
-    from undrift.cli.values import choose_readings, parse_settings
-    from undrift.folder.folder import LearnerFolder
+    from undrift.experiments.spec import choose_readings, parse_settings
+    from undrift.folder import kinds
 
-    chosen: dict[str, Any] = choose_readings(method, parse_settings(settings))
+    kind = kinds.kind_for(method) if like is None else type(kinds.opened(like))
+    told = parse_settings(settings)
+    chosen: dict[str, Any] = choose_readings(method_class(method), told) if told else {}
     chosen |= {} if plan is None else {"plan": str(plan)}
     chosen |= {"seed": seed} if seed else {}
     chosen |= {"device": device} if device != "cpu" else {}
-    made = LearnerFolder.new(
+    made = kind.new(
         folder,
-        method,
+        **({} if like is not None and method == DEFAULT else {"method": method}),
         settings=chosen,
         like=like,
         keep=keep,
@@ -95,38 +83,40 @@ def new(
         scale=scale,
     )
     say(f"{folder}: {made.show().method}, nothing observed yet")
-    say(f"next: undrift learner observe {folder} NODES EDGES")
+    say(f"next: undrift learner observe {folder} {made.files}")
 
 
 def observe(
     folder: Folder,
     /,
     *files: Path,
-    alias: Annotated[tuple[str, ...], Many] = (),
+    alias: Words = (),
     small_classes: SmallClasses | None = None,
-    workers: Workers = HERE,
+    workers: Workers = options.HERE,
     columns: Columns = AS_LAST,
-    traceback: Traceback = False,
 ) -> None:
-    """Learn a batch: a table of nodes and a table of edges, one .npz or .pt file, a graph folder.
+    """Learn a batch: tables of nodes and edges, one table, a .npz or .pt file, a graph folder.
+
+    Rows of one table without edges are linked to the nearest rows (--neighbours); its columns may
+    hold numbers and categories, with gaps.
 
     Columns are matched by name, classes too; new classes and known ones may come together. Nodes
-    without a label are context. Keep the files of a batch that may have to be forgotten.
+    without a label are context. A recommender takes one table of clicks. Keep the files of a batch
+    that may have to be forgotten.
 
-    :param files: NODES EDGES, as .csv, .tsv or .parquet; or one .npz or .pt file of both; or a
-        graph folder of "undrift graph import", which may be larger than memory.
+    :param files: NODES EDGES, as .csv, .tsv, .arff or .parquet; or one such table without edges; or
+        one .npz or .pt file of both; or a graph folder of "undrift graph import", which may be
+        larger than memory. Or CLICKS.
     :param alias: A class by another name that it has in files, as "other name=name"; repeat it for
         more.
     :param small_classes: Refuse new classes with few training nodes, leave them out as context,
         pool them, or allow them; remembered from now on.
     """
-    graph, renamed = workers.graph(files), aliases(alias)
-    with working("learning") as progress:
-        how: Any = {"aliases": renamed, "small_classes": small_classes, "progress": progress}
-        if graph is not None:
-            step = workers.run("observe", folder, graph, **how)
-        else:
-            step = opened(folder).observe(batches(files, 1)[0], **how, **columns.given())
+    renamed = options.aliases(alias)
+    with working("learning") as progress, workers.of(opened(folder), files) as living:
+        how: Any = {"aliases": renamed or None, "small_classes": small_classes}
+        (given,) = options.batches(living, files, 1)
+        step = living.observe(given, **how, progress=progress, **columns.given())
     tell(folder, step)
 
 
@@ -136,36 +126,79 @@ def predict(
     *files: Path,
     out: Path,
     nodes: Annotated[tuple[str, ...], Several] = (),
+    unknown: float | None = None,
+    groups: Flag = False,
     probabilities: Flag = False,
-    workers: Workers = HERE,
+    workers: Workers = options.HERE,
     columns: Columns = AS_LAST,
-    traceback: Traceback = False,
 ) -> None:
     """Write the class of every node: its id, class, probability and runner-up.
 
-    :param files: NODES EDGES, or one .npz or .pt file, or a graph folder; labels are not needed.
+    Says how many nodes look like no known class, where the method can tell.
+
+    :param files: NODES EDGES, or one table, .npz or .pt file, or a graph folder; labels are not
+        needed.
     :param out: The .csv or .parquet file to write.
     :param nodes: The ids of the nodes to predict; all without it.
+    :param unknown: A false-alarm rate, such as 0.05. Nodes that look stranger than all but this
+        share of known ones get the class "unknown", and all get a column of their novelty.
+    :param groups: With --unknown: which unknown nodes belong together, in a column for a person
+        to name.
     :param probabilities: Write the probability of every class as well, in columns p_NAME.
     """
-    from undrift.folder.predictions import check_out
+    from undrift.folder.notice import sentences
+    from undrift.folder.predictions import check_out, check_unknown
 
     check_out(out)
-    graph = workers.graph(files)
-    if graph is not None and nodes:
-        raise InputError("a graph folder is predicted whole; leave out --nodes")
-    with working("predicting") as progress:
-        if graph is not None:
+    check_unknown(unknown, groups=groups)
+    large = options.is_graph(files)
+    if large and (nodes or unknown is not None):
+        raise InputError("a graph folder is predicted whole; leave out --nodes and --unknown")
+    with working("predicting") as progress, workers.of(opened(folder, "predict"), files) as living:
+        (given,) = options.batches(living, files, 1)
+        if large:
             how: Any = {"probabilities": probabilities, "progress": progress}
-            count = workers.run("predict", folder, graph, out, **how)
+            count = living.predict(given, out=out, **how, **columns.given())
         else:
-            (given,) = batches(files, 1)
-            found = opened(folder).predict(given, nodes or None, **columns.given())
+            how = {"unknown": unknown, "groups": groups, **columns.given()}
+            found = living.predict(given, nodes or None, **how)
             found.write(out, probabilities=probabilities)
             count = len(found.classes)
-    if graph is None and str(found.repairs):
-        say(f"note: {found.repairs}{found.repairs.advice}", progress=True)
+    if not large and str(found.repairs):
+        say(f"note: {found.repairs}{found.repairs.advice}", progress_console())
+    for sentence in () if large else sentences(found.noticed, "nodes"):
+        say(f"{folder}: {sentence}")
     say(f"{counted(count, 'prediction')}: {out}")
+
+
+def recommend(
+    folder: Folder,
+    /,
+    history: Path,
+    *,
+    k: Whole = 20,
+    out: Path | None = None,
+    exclude_history: Flag = False,
+    columns: Columns = AS_LAST,
+) -> None:
+    """Recommend items for every session of a table of clicks: the best first, with scores.
+
+    A history without an item that is known gets none.
+
+    :param history: The table of clicks, as .csv, .tsv or .parquet.
+    :param k: How many items for each.
+    :param out: The .csv or .parquet file to write; without it they are printed.
+    :param exclude_history: Leave out items that the history has.
+    """
+    with working("recommending"):
+        living = opened(folder, "recommend")
+        how: Any = {"exclude_history": exclude_history, "out": out, **columns.given()}
+        found = living.recommend(history, k, **how)
+    if out is None:
+        for row in found:
+            say(f"{row.session}  {row.rank}  {row.item}  {row.score:.4g}")
+    sessions = counted(len({row.session for row in found}), "session")
+    say(f"{counted(len(found), 'item')} for {sessions}" + (f": {out}" if out else ""))
 
 
 def forget(
@@ -173,42 +206,51 @@ def forget(
     /,
     *files: Path,
     node: str | None = None,
+    session: str | None = None,
+    user: str | None = None,
+    item: str | None = None,
     batch: Annotated[tuple[Path, ...], Several] = (),
-    workers: Workers = HERE,
+    workers: Workers = options.HERE,
     columns: Columns = AS_LAST,
-    traceback: Traceback = False,
 ) -> None:
-    """Be as if a batch, or a node, had never been observed.
+    """Be as if a batch, a node, a session, a user or an item had never been observed.
 
     A batch must be given as it was observed. A node may be in several batches, and its features
     reach its neighbours' rows in each: all must be seen again. Until then those rows stay in the
     sum. Without --batch, --node lists the batches that hold the node (a folder that was made with
     --remember-nodes can tell).
 
-    Exit codes of --node: 0 erased from every batch that is known to hold it, 4 it was never here
-    or was erased before, 5 the batches given do not hold it, 6 other batches that hold it must be
+    Of clicks, --session, --user and --item do the same.
+
+    Exit codes of these: 0 erased from every batch that is known to hold it, 4 it was never here or
+    was erased before, 5 the batches given do not hold it, 6 other batches that hold it must be
     given too.
 
-    :param files: NODES EDGES of the batch to forget, or one .npz or .pt file, or a graph folder.
+    :param files: NODES EDGES of the batch to forget, or one .npz or .pt file, or a graph folder; or
+        CLICKS.
     :param node: Forget the node of this id instead.
+    :param session: Forget this session of a recommender instead.
+    :param user: Forget all sessions of this user instead.
+    :param item: Forget all clicks on this item instead.
     :param batch: NODES EDGES of a batch that holds the node, or one .npz or .pt file; repeat it for
         more. Of a graph folder, give the tables that it was imported from.
     """
-    if (node is None) == (not files) or (batch and node is None):
+    asked = {"session": session, "user": user, "item": item}
+    who = [f"{kind} {name}" for kind, name in asked.items() if name is not None]
+    who += [] if node is None else [node]
+    if len(who) > 1 or bool(who) == bool(files) or (batch and not who):
         raise InputError(
             "forget takes NODES EDGES of a batch, or --node ID with --batch NODES EDGES for each "
-            "batch that holds it"
+            "batch that holds it; of clicks CLICKS, or one of --session, --user, --item"
         )
-    graph, found = workers.graph(files), None
-    with working("forgetting") as progress:
+    found = None
+    with working("forgetting") as progress, workers.of(opened(folder), files) as living:
         how: Any = {"progress": progress, **columns.given()}
-        if graph is not None:
-            step = workers.run("forget", folder, graph, progress=progress)
-        elif node is None:
-            step = opened(folder).forget(batches(files, 1)[0], **how)
-        else:
-            found = opened(folder).forget_node(node, batches(batch), **how)
-            step = found.step
+        if who and (living.row == "node") != (node is not None):
+            raise InputError(f"{folder} learns from {living.row}s; name one of them to forget")
+        if who:
+            found = living.forget_node(who[0], options.batches(living, batch), **how)
+        step = found.step if found else living.forget(options.batches(living, files, 1)[0], **how)
     if step is not None:
         tell(folder, step)
     if found is not None:
@@ -221,28 +263,29 @@ def revise(
     folder: Folder,
     /,
     *files: Path,
-    alias: Annotated[tuple[str, ...], Many] = (),
+    alias: Words = (),
     small_classes: SmallClasses | None = None,
     columns: Columns = AS_LAST,
-    traceback: Traceback = False,
 ) -> None:
     """Put a corrected batch in the place of one that was observed.
 
     Only rows within reach of a change are computed again.
 
-    :param files: OLD_NODES OLD_EDGES NEW_NODES NEW_EDGES, or two .npz or .pt files.
+    :param files: OLD_NODES OLD_EDGES NEW_NODES NEW_EDGES, or two .npz or .pt files; or OLD_CLICKS
+        NEW_CLICKS.
     :param alias: A class by another name that it has in the new files, as "other name=name".
     :param small_classes: Refuse new classes with few training nodes, leave them out as context,
         pool them, or allow them; remembered from now on.
     """
-    (before, after), renamed = batches(files, 2), aliases(alias)
+    living, renamed = opened(folder), options.aliases(alias)
+    before, after = options.batches(living, files, 2)
     with working("revising") as progress:
-        how: Any = {"aliases": renamed, "small_classes": small_classes, "progress": progress}
-        step = opened(folder).revise(before, after, **how, **columns.given())
+        how: Any = {"aliases": renamed or None, "small_classes": small_classes}
+        step = living.revise(before, after, **how, progress=progress, **columns.given())
     tell(folder, step)
 
 
-def merge(folder: Path, /, *others: Path, traceback: Traceback = False) -> None:
+def merge(folder: Path, /, *others: Path) -> None:
     """Add what other folders' learners know, as if all had been observed here.
 
     They must have been made --like one another, or with one plan and one scale. A folder that is
@@ -253,15 +296,14 @@ def merge(folder: Path, /, *others: Path, traceback: Traceback = False) -> None:
     """
     from shutil import rmtree
 
-    from undrift.folder.folder import LearnerFolder
-
     if not others:
         raise InputError("merge takes the folder to merge into and one or more folders to add")
     with working("merging") as progress:
         there = folder.exists() and any(folder.iterdir())
         if not there:
-            remember = opened(others[0]).show().record.remember_nodes
-            LearnerFolder.new(folder, like=others[0], remember_nodes=remember)
+            first = opened(others[0])
+            remember = first.show().record.remember_nodes
+            first.new(folder, like=others[0], remember_nodes=remember)
         try:
             step = opened(folder).merge(*others, progress=progress)
         except InputError:
@@ -271,11 +313,17 @@ def merge(folder: Path, /, *others: Path, traceback: Traceback = False) -> None:
     tell(folder, step)
 
 
-def opened(folder: Path) -> LearnerFolder:
-    """The folder; its module is imported when a command runs."""
-    from undrift.folder.folder import LearnerFolder
+def opened(folder: Path, verb: str = "observe") -> Any:
+    """The folder as its kind, which must have this verb; imported when a command runs."""
+    from undrift.folder import kinds
 
-    return LearnerFolder(folder)
+    found = kinds.opened(folder)
+    if not hasattr(found, verb):
+        raise InputError(
+            f"{folder} learns from {found.row}s and cannot {verb}; nodes are predicted (undrift "
+            "learner predict), for sessions items are recommended (undrift learner recommend)"
+        )
+    return found
 
 
 def tell(folder: Path, step: Step) -> None:
@@ -284,8 +332,10 @@ def tell(folder: Path, step: Step) -> None:
 
     line = step.line
     for note in step.notes:
-        say(f"note: {note}", progress=True)
+        say(f"note: {note}", progress_console())
     what = [f"{line.labelled:,} labelled of {line.nodes:,} nodes"] if line.nodes else []
+    if line.sessions:
+        what.append(f"{counted(line.sessions, 'session')}, {counted(line.clicks, 'click')}")
     if line.rows_subtracted is not None:
         subtracted = counted(line.rows_subtracted, "row")
         what.append(f"{subtracted} subtracted, {line.rows_added:,} added")

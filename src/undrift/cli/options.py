@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import inspect
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -10,6 +13,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, Parameter, Token
 
 from undrift.errors import InputError
+from undrift.formatting import counted
 
 
 def _whole(kind: type[int], tokens: Sequence[Token]) -> int:
@@ -25,14 +29,15 @@ Whole = Annotated[int, Parameter(converter=_whole)]
 Many = Parameter(negative="", show_default=False)  # may be repeated
 Several = Parameter(negative="", show_default=False, consume_multiple=True)  # values each time
 Flag = Annotated[bool, Many]
-Traceback = Annotated[bool, Many, Parameter(help="When it fails, print where.")]
+Words = Annotated[tuple[str, ...], Many]
+Settings = Annotated[Words, Parameter(name="--set")]
 Folder = Annotated[Path, Parameter(help="The learner's folder.")]
 
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Columns:
-    """How tables are read; what is not given is as for the last batch.
+class GraphColumns:
+    """How tables of nodes and edges are read; what is not given is as for the last batch.
 
     :param id: The column of node ids ("id" at first).
     :param label: The column of classes ("label" at first).
@@ -49,14 +54,39 @@ class Columns:
     source: str | None = None
     target: str | None = None
     directed: bool | None = None
-    ignore: Annotated[tuple[str, ...], Many] = ()
-    unknown_edges: Literal["drop", "error"] = "drop"
+    ignore: Words = ()
+    unknown_edges: Literal["drop", "error"] | None = None
 
     def given(self) -> dict[str, Any]:
         """As the folder's verbs take it."""
-        told = vars(self) | {"ignore": self.ignore or None}
+        told = {name.removesuffix("_column"): value for name, value in vars(self).items()}
+        told["ignore"] = self.ignore or None
         directed = told.pop("directed")
         return told | {"undirected": None if directed is None else not directed}
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Columns(GraphColumns):
+    """How tables of any kind are read.
+
+    :param neighbours: Of a table without edges: to how many of the nearest rows a row is linked
+        (10 at first); 0 for no edges.
+    :param session_column: Of clicks: the column of sessions ("session" at first).
+    :param item_column: Of clicks: the column of items ("item" at first).
+    :param time_column: Of clicks: the column of times ("time" at first).
+    :param user_column: Of clicks: the column of users.
+    :param period_column: Of clicks: the column of periods, in which half_life counts.
+    :param in_order: Of clicks: rows are in the order of the clicks and have no time.
+    """
+
+    neighbours: Whole | None = None
+    session_column: str | None = None
+    item_column: str | None = None
+    time_column: str | None = None
+    user_column: str | None = None
+    period_column: str | None = None
+    in_order: bool | None = None
 
 
 @Parameter(name="*")
@@ -71,47 +101,46 @@ class Workers:
     workers: Whole | None = None
     dask: str | None = None
 
-    def graph(self, files: Sequence[Path]) -> Path | None:
-        """The graph folder that is the batch; None where it is none, and needs no workers."""
-        if len(files) == 1 and files[0].is_dir():
-            return files[0]
-        if self != Workers():
+    @contextmanager
+    def of(self, folder: Any, files: Sequence[Path]) -> Iterator[Any]:
+        """The learner's folder with these workers; a batch that is no graph folder needs none."""
+        from undrift.cli.console import progress_console, say
+        from undrift.scale.engine import engine_of
+
+        if self != Workers() and not is_graph(files):
             raise InputError(
                 "--workers and --dask are for graph folders; make one with: undrift graph import "
                 "NODES EDGES --out FOLDER"
             )
-        return None
-
-    def run(self, verb: str, *arguments: Path, **how: Any) -> Any:
-        """Call `observe_large`, `forget_large` or `predict_large` with these workers."""
-        from undrift.cli.console import say
-        from undrift.folder import large
-        from undrift.scale.engine import engine_of
-
-        with engine_of(self.workers, self.dask) as engine:
-            tell = lambda estimate: say(f"this will take {estimate}", progress=True)  # noqa: E731
-            return getattr(large, f"{verb}_large")(*arguments, engine, tell=tell, **how)
+        with engine_of(self.workers, self.dask) as folder.engine:
+            folder.tell = lambda estimate: say(f"this will take {estimate}", progress_console())
+            yield folder
 
 
+def is_graph(files: Sequence[Path]) -> bool:
+    """Whether a batch is a graph folder."""
+    return len(files) == 1 and files[0].is_dir()
+
+
+_MOST_THREADS = 1024
+EVERYWHERE = "With --traceback, a command that fails prints where.\n"
 AS_LAST, HERE = Columns(), Workers()
 
 
-def batches(files: Sequence[Path], wanted: int | None = None) -> list[Sequence[Path]]:
-    """Files in groups: a table of nodes takes the next one as its edges, others stand alone."""
-    from undrift.folder.batch import ALONE
-
-    groups: list[Sequence[Path]] = []
+def batches(folder: Any, files: Sequence[Path], wanted: int | None = None) -> list[Any]:
+    """Files in groups, as this folder takes them: a batch is one file or two (`Folder.alone`)."""
+    groups: list[Any] = []
     left = list(files)
     while left:
-        count = 1 if left[0].suffix.lower() in ALONE or left[0].is_dir() else 2
-        groups.append(left[:count])
-        left = left[count:]
+        alone = folder.alone(left[0])
+        groups.append(left[0] if alone else left[:2])
+        left = left[1 if alone else 2 :]
     if wanted is not None and len(groups) != wanted:
-        names = "NODES EDGES" if wanted == 1 else "OLD_NODES OLD_EDGES NEW_NODES NEW_EDGES"
-        raise InputError(
-            f"give {names}, or {wanted} file{'s' * (wanted > 1)} that end{'s' * (wanted == 1)} in "
-            f"{', '.join(ALONE)}, not {len(files)} file{'s' * (len(files) != 1)}"
-        )
+        old, new = (" ".join(f"{age}_{w}" for w in folder.files.split()) for age in ("OLD", "NEW"))
+        names = folder.files if wanted == 1 else f"{old} {new}"
+        many = "1 file that ends" if wanted == 1 else f"{wanted} files that end"
+        other = f", or {many} in {', '.join(folder.one_file)}" if folder.one_file else ""
+        raise InputError(f"give {names}{other}, not {counted(len(files), 'file')}")
     return groups
 
 
@@ -130,6 +159,27 @@ def aliases(pairs: Sequence[str]) -> dict[str, str]:
     return found
 
 
+def check_threads(threads: int) -> None:
+    """Refuse a number of threads that torch does not take."""
+    if not 1 <= threads <= _MOST_THREADS:
+        raise InputError(f"--threads must be from 1 to {_MOST_THREADS:,}, not {threads:,}")
+
+
+def flowing(text: str) -> str:
+    r"""A help text whose paragraphs are as wide as the terminal; indented examples stay.
+
+    >>> flowing("Learn a\nbatch.\n\n    undrift run\n\n:param out: The\n    folder.")
+    'Learn a batch.\n\n    undrift run\n\n:param out: The folder.'
+    """
+    about, *rest = re.split(r"\n(?=:param |Parameters\n)", text, maxsplit=1)
+    rest = [re.sub(r"\n +", " ", each) for each in rest if each.startswith(":")] or rest
+    return "\n".join([re.sub(r"(?<=\S)\n(?=\S)", " ", about), *rest])
+
+
+for _options in (GraphColumns, Columns, Workers):
+    _options.__doc__ = flowing(inspect.getdoc(_options) or "")
+
+
 def group(name: str, functions: Sequence[Callable[..., None]], examples: str) -> App:
     """A command of several. Each shows those of the examples that call it, the group a few."""
     commands = {function.__name__.rstrip("_"): function for function in functions}
@@ -137,10 +187,11 @@ def group(name: str, functions: Sequence[Callable[..., None]], examples: str) ->
     own = {word: [x for x in lines if f"undrift {name} {word}" in x] for word in commands}
 
     def told(some: Sequence[str]) -> str:
-        return "For example:\n\n" + "".join(f"    {line}\n" for line in some)
+        return "For example:\n\n" + "".join(f"    {line}\n" for line in some) + f"\n{EVERYWHERE}"
 
     first = [each[0] for each in own.values()][:4]
     app = App(name=name, help_epilogue=told(first), help_format="plaintext")
     for word, command in commands.items():
+        command.__doc__ = flowing(inspect.getdoc(command) or "")
         app.command(command, name=word, help_epilogue=told(own[word]))
     return app

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
-from cyclopts import Parameter
-
-from undrift.cli.options import Whole
-from undrift.errors import InputError
+from undrift.cli.options import Flag, Settings, Whole, Words, check_threads
 from undrift.learners.registry import DEFAULT
 from undrift.streams.arrival import BY_CLASS, parse_arrival
 
@@ -26,15 +23,13 @@ def run(
     arrive: str = BY_CLASS,
     method: str = DEFAULT,
     seed: Whole = 0,
-    settings: Annotated[
-        tuple[str, ...], Parameter(name="--set", negative="", show_default=False)
-    ] = (),
+    settings: Settings = (),
     protocol: Literal["global", "local"] = "global",
+    open_world: Flag = False,
     device: str = "cpu",
     threads: Whole | None = None,
     out: Path = Path("runs"),
-    track: Annotated[tuple[str, ...], Parameter(negative="", show_default=False)] = (),
-    traceback: Annotated[bool, Parameter(negative="", show_default=False)] = False,
+    track: Words = (),
 ) -> None:
     """Run one method over one stream and grade it after every task.
 
@@ -43,37 +38,36 @@ def run(
     OUT/ID/split.npz beside it holds the classes of every task and the split of the nodes, and
     OUT/ID/embedding.npz a picture of how far the base task's embeddings moved.
 
-    Parameters
-    ----------
-    stream
-        What to learn from: a name ("undrift streams" lists them), package.module:NAME or the path
-        of a stream.toml.
-    arrive
-        How its nodes arrive: classes (task by task, no class returns), or so that classes come
-        back: blurry, domain, online or time, with options as in blurry:disjoint=0.5,blurry=0.1.
-    method
-        What to learn with: a name ("undrift methods" lists them) or package.module:Class.
-    seed
-        Decides the split of the nodes and the learner's randomness.
-    settings
-        A hyperparameter, as name=value; repeat it for more.
-    protocol
-        Grade on the graph of all tasks seen so far, or on each task's graph alone.
-    device
-        Where to compute: cpu, cuda or cuda:1.
-    threads
-        How many CPU threads to use; torch decides without it.
-    out
-        The folder for results.
-    track
-        Show the run in tensorboard or mlflow as well; repeat it for both.
-    traceback
-        When the run fails, print where.
+    For example:
+
+        undrift run
+        undrift run --stream cs-cl --method bare --seed 1
+        undrift run --stream cs-cl --arrive blurry  classes come back
+        undrift run --stream papers/stream.toml     a graph of your own
+        undrift run --set gamma=0.1 --set alpha=4 --set hidden=64,64
+        undrift run --protocol local --threads 4 --out /tmp/runs
+        undrift run --track tensorboard --track mlflow
+
+    :param stream: What to learn from: a name ("undrift streams" lists them), package.module:NAME or
+        the path of a stream.toml.
+    :param arrive: How its nodes arrive: classes (task by task, no class returns), or so that
+        classes come back: blurry, domain, online or time, with options as in
+        blurry:disjoint=0.5,blurry=0.1.
+    :param method: What to learn with: a name ("undrift methods" lists them) or
+        package.module:Class.
+    :param seed: Decides the split of the nodes and the learner's randomness.
+    :param settings: A hyperparameter, as name=value; repeat it for more.
+    :param protocol: Grade on the graph of all tasks seen so far, or on each task's graph alone.
+    :param open_world: Also grade on nodes of classes still to come: how well they are told from
+        known ones.
+    :param device: Where to compute: cpu, cuda or cuda:1.
+    :param threads: How many CPU threads to use; torch decides without it.
+    :param out: The folder for results.
+    :param track: Show the run in tensorboard or mlflow as well; repeat it for both.
     """
     from undrift.cli.console import output, progress_console, run_progress
-    from undrift.cli.values import choose_readings, parse_settings
     from undrift.experiments.result import result_path
-    from undrift.experiments.spec import RunSpec
+    from undrift.experiments.spec import RunSpec, choose_readings, parse_settings
     from undrift.experiments.tracking import check_trackers
     from undrift.learners.registry import known_method
     from undrift.storage.files import writable_folder
@@ -99,6 +93,7 @@ def run(
         protocol=protocol,
         params=choose_readings(method, texts),
         device=device,
+        open_world=open_world,
     )
     console = progress_console()
     with console.status("loading the stream"):
@@ -137,17 +132,13 @@ def check_stream_name(stream: str) -> None:
     from undrift.streams.benchmarks import stream_info
     from undrift.streams.file import is_stream_file, read_stream_file
 
-    if is_stream_file(stream):
-        read_stream_file(stream)
-    else:
-        stream_info(stream)
+    (read_stream_file if is_stream_file(stream) else stream_info)(stream)
 
 
 def set_threads(threads: int | None) -> None:
     """Let torch compute with so many threads; None leaves it to torch."""
     if threads is not None:
-        if threads < 1:
-            raise InputError(f"--threads must be 1 or more, not {threads}")
+        check_threads(threads)
         import torch
 
         torch.set_num_threads(threads)
@@ -155,8 +146,9 @@ def set_threads(threads: int | None) -> None:
 
 def _show(console: Console, result: Result, path: Path | None = None) -> None:
     """All that a run came to, and where it lies; without a path the file itself as a line."""
+    from undrift.cli.console import say
     from undrift.datasets.catalogue import marked
-    from undrift.reporting.terminal import cost_table, matrix_table, metrics_table
+    from undrift.reporting.terminal import cost_table, matrix_table, metrics_table, series_table
 
     spec = result.spec
     stream = marked(spec.place, result.stand_in)
@@ -164,12 +156,14 @@ def _show(console: Console, result: Result, path: Path | None = None) -> None:
     title, back = "Accuracy by class, percent", result.returning
     if back is not None and len(back.graded) < back.batches:
         title += f"; graded after {len(back.graded)} of {back.batches} batches"
-    matrix = matrix_table(result.by_class, title=title, width=console.width, returning=back)
-    console.print(matrix, "")
-    console.print(metrics_table(result), "")
+    if result.matrix.by_class:
+        matrix = matrix_table(result.by_class, title=title, width=console.width, returning=back)
+        console.print(matrix, "", metrics_table(result), "")
+    if result.series:
+        console.print(series_table(result), "")
     console.print(cost_table(result), "")
     for what in ("repairs", "periods", "scale"):
         if what in result.provenance:
-            console.print(f"{what}: {result.provenance[what]}", markup=False, soft_wrap=True)
+            say(f"{what}: {result.provenance[what]}", console)
     where = path or result.model_dump_json(by_alias=True)
-    console.print(f"result: {where}", markup=False, soft_wrap=True)
+    say(f"result: {where}", console)

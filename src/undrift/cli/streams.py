@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
+from rich.text import Text
 
+from undrift.cli.console import output, progress_console
 from undrift.cli.options import Whole
 from undrift.streams.arrival import BY_CLASS, parse_arrival
-
-if TYPE_CHECKING:
-    from undrift.streams.stream import TaskStream
 
 
 def streams(
@@ -19,49 +18,37 @@ def streams(
     arrive: str = BY_CLASS,
     seed: Whole = 0,
 ) -> None:
-    """List the streams: their size, their tasks, their source, and whether they are on disk.
+    """List the streams: size, tasks, source, on disk or not; or show one.
 
-    "tasks" reads as number (classes of the first + later tasks x classes of each). Files are
-    looked for in the folder named by the environment variable UNDRIFT_DATA.
+    Tasks read as: how many (classes of the first + later tasks x classes of each). A stand-in is
+    generated data of the size and shape of a benchmark. A clone of the repository brings three.
+    Files are looked for in the folder named by the environment variable UNDRIFT_DATA.
 
-    Parameters
-    ----------
-    show
-        A stream, by its name or as the path of a stream.toml: print its tasks with their
-        classes, nodes per split, edges kept and dropped, and class imbalance rho_t.
-    arrive
-        How the nodes of the stream that is shown arrive, as in undrift run.
-    seed
-        Decides the split that is shown.
+    For example:
+
+        undrift streams
+        UNDRIFT_DATA=~/graphs undrift streams
+        undrift streams --show cs-cl
+        undrift streams --show arxiv-cl@directed          citations go one way
+
+    :param show: A stream, by its name or as the path of a stream.toml: print its tasks with their
+        classes, nodes per split, edges kept and dropped, and class imbalance rho_t; or its periods
+        with their sessions, clicks, items, new items and cases.
+    :param arrive: How the nodes of the stream that is shown arrive, as in undrift run.
+    :param seed: Decides the split that is shown.
     """
-    from undrift.cli.console import output
-
-    console = output()
-    if show is None:
-        from undrift.reporting.terminal import streams_table
-        from undrift.streams.benchmarks import usable_streams
-
-        console.print(streams_table(usable_streams()))
-        return
-    from undrift.cli.console import progress_console
-    from undrift.reporting.terminal import stream_header, tasks_table
-    from undrift.streams.arrange import arrange
-
-    with progress_console().status(f"loading {show}"):
-        arrival = parse_arrival(arrive)
-        stream, published_edges = _load(show, seed)
-        stream = arrange(stream, arrival)
-        rows = stream.describe()
-    for line in stream_header(stream, rows, published_edges):
-        console.print(line, markup=False, soft_wrap=True)
-    console.print("", tasks_table(rows))
-
-
-def _load(name: str, seed: int) -> tuple[TaskStream, int | None]:
-    """The stream, and its number of edges as published where it is a dataset's."""
-    from undrift.streams.benchmarks import load_stream, stream_info
+    from undrift.reporting.terminal import shown_stream, streams_table
+    from undrift.streams.benchmarks import load_stream, stream_info, usable_streams
     from undrift.streams.file import is_stream_file, load_stream_file
 
-    if is_stream_file(name):
-        return load_stream_file(name, seed), None
-    return load_stream(name, seed), stream_info(name).edges
+    console, arrival = output(), parse_arrival(arrive)
+    if show is None:
+        console.print(streams_table(usable_streams()))
+        return
+    with progress_console().status(f"loading {show}"):
+        own = is_stream_file(show)
+        stream = (load_stream_file if own else load_stream)(show, seed)
+        published = None if own else stream_info(show).counts["edges"]
+        parts = shown_stream(stream.arranged(arrival), published)
+    for part in parts:
+        console.print(part, soft_wrap=isinstance(part, Text))

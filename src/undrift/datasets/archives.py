@@ -135,11 +135,7 @@ def _header(file: IO[bytes], info: zipfile.ZipInfo) -> _Header:
 
 
 def unpack_zip(path: str | Path, folder: str | Path, members: Sequence[str]) -> list[Path]:
-    """Unpack these files of a zip into a folder, and return where they are.
-
-    A path out of the folder, or a link, anywhere in it refuses all of it. Bytes are counted as they
-    are unpacked. No file takes its name before all are unpacked.
-    """
+    """Unpack these files of a zip: all, or none if anything in it leads out of the folder."""
     path, folder, left = Path(path), Path(folder), LIMIT
     with open_zip(path) as archive, ExitStack() as files:
         for info in archive.infolist():
@@ -147,8 +143,8 @@ def unpack_zip(path: str | Path, folder: str | Path, members: Sequence[str]) -> 
             name = info.orig_filename.replace("\\", "/")
             outside = name.startswith("/") or ":" in name or "\0" in name
             if outside or ".." in name.split("/") or stat.S_ISLNK(info.external_attr >> 16):
-                what = "a link or a path out of its folder, so nothing was unpacked"
-                raise InputError(f"{path} holds {info.orig_filename!r}, {what}; {_OFFICIAL}")
+                told = f"{info.orig_filename!r}, a link or a path out of its folder"
+                raise InputError(f"{path} holds {told}, so nothing was unpacked; {_OFFICIAL}")
         for name, info in [(name, only_member(archive, name, path)) for name in members]:
             file = files.enter_context(whole_file(folder / name))
             for chunk in _chunks(archive, info, left, path):
@@ -179,13 +175,11 @@ def _chunks(
     archive: zipfile.ZipFile, info: zipfile.ZipInfo, limit: int, path: Path
 ) -> Iterator[bytes]:
     """A member's bytes, at most `limit` of them."""
-    done = 0
     with damage(f"{info.filename!r} in {path}"), archive.open(info) as file:
         while chunk := file.read(_PIECE):
-            done += len(chunk)
-            if done > limit:
-                what = f"more bytes than are allowed, in {info.filename!r}"
-                raise InputError(f"{path} unpacks to {what}; {_OFFICIAL}")
+            limit -= len(chunk)
+            if limit < 0:
+                raise InputError(f"{path} unpacks to more bytes than are allowed; {_OFFICIAL}")
             yield chunk
 
 
@@ -197,19 +191,12 @@ def kept(
     kinds: Mapping[str, tuple[str, int]],
     *,
     worth: Callable[[T], bool] = lambda result: True,
-    also: Sequence[Path] = (),
 ) -> T:
-    """`build(make())`, where the arrays that `make` gives are kept in a file for next time.
-
-    A file is checked, never trusted: it counts only if it is whole (a zip has checksums), has this
-    `key` and `kinds` of arrays, and `build` accepts them. A result that is `worth` it is written,
-    where the folder can be written to. `also`: files that are read in its place.
-    """
+    """`build(make())`; arrays are kept in a file, which is checked and never trusted next time."""
     stamp = np.frombuffer(f"1 {key}".encode("ascii"), np.uint8)
-    for each in (path, *also):
-        with suppress(InputError), open_npz(each, "") as file:  # damaged, foreign or not there
-            if np.array_equal(file.array("key", "iu"), stamp):
-                return build({name: file.array(name, *kind) for name, kind in kinds.items()})
+    with suppress(InputError), open_npz(path, "") as file:  # damaged, foreign or not there
+        if np.array_equal(file.array("key", "iu"), stamp):
+            return build({name: file.array(name, *kind) for name, kind in kinds.items()})
     arrays = make()
     result = build(arrays)
     if worth(result):

@@ -1,12 +1,13 @@
 """The public datasets, each with its stream, and stand-ins. Reading the list needs no torch.
 
-The table is `catalogue.csv`. Its addresses in git name a commit: those bytes cannot change.
+The table is `catalogue.csv`. Its addresses in git name a commit: those bytes cannot change. The
+last class of Reddit is in no task, as in the paper: after 20 + 10 x 2 it has no partner. Class 0 of
+Tolokers is normal, class 1 are banned workers. Of whole graphs, each is a node.
 """
 
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -14,28 +15,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from undrift.errors import InputError, unknown_name
-from undrift.plugins import Registry
+from undrift.plugins import Lookup, Registry
 
 if TYPE_CHECKING:
     from undrift.graphs import Graph
 
 MARK = "stand-in"
 _COUNTS = ("nodes", "edges", "features", "classes")
-_MORE: dict[str, dict[str, Any]] = {
-    "synthetic": {"reader": "undrift.datasets.synthetic:generate"},
-    # citations, each in one direction
-    "ogbn-arxiv": {"reader": "undrift.datasets.readers:read_ogb", "directed": True},
-    # as in the paper: after 20 + 10 x 2 the last class has no partner
-    "reddit": {"reader": "undrift.datasets.readers:read_reddit", "left_out": (40,)},
-}
+_WHOLE = ("base", "increment", "normal", "periods", *_COUNTS)
 
 
 @dataclass(frozen=True)
 class RemoteFile:
     """A file at a public address, and what it is called on disk.
 
-    Sizes and checksums are given only where they are published; `git` is the file's id in its
-    repository. A zip with `members` is unpacked: those files stay, the zip does not.
+    Without `url` nobody serves it, and people put it into the data folder. Sizes and checksums are
+    given only where they are published; `git` is the file's id in its repository. A zip with
+    `members` is unpacked: those files stay, the zip does not.
 
     >>> both = ("nodes.csv", "edges.csv")
     >>> RemoteFile("ring.zip", "https://example.org/ring.zip", members=both).names
@@ -46,7 +42,6 @@ class RemoteFile:
     url: str
     size: int | None = None
     sha256: str | None = None
-    md5: str | None = None
     git: str | None = None
     members: tuple[str, ...] = ()
 
@@ -61,11 +56,16 @@ class Dataset:
     """A dataset with its published statistics, which a loaded graph must match, and its stream.
 
     `edges` is counted as it is published. `reader` is a function or its `module:function`: it
-    takes the paths of the files and returns the graph, or the graph and the number of edges to
-    compare. `stream` is the title of its stream, in small letters its name. Classes arrive in label
-    order, the first `base` of them, then `increment` at a time; `left_out` belong to no task.
-    `directed`: the reader takes `directed=True`, which keeps the direction of the edges. Another
-    package brings one as an entry point of the group `undrift.streams`, under that name:
+    takes the paths of the files and returns the graph, the graph and the number of edges to
+    compare, or a `GraphSet`. `stream` is the title of its stream, in small letters its name.
+    Classes arrive in label order, `base` first, then `increment` at a time; `left_out` are in no
+    task. `directed`: the reader takes `directed=True`, which keeps the direction of the edges.
+    `normal`: the class of what is no anomaly (docs/anomalies.md). With `periods` it holds sessions
+    that arrive in so many: nodes are sessions and items, edges clicks, classes items, and its
+    reader returns `Interactions`. A stand-in, generated in the size and shape of a dataset that is
+    not at hand, is that dataset with `parts`, which says how much is real, and the files of that.
+    Its reader takes `seed`, and with `scaled`, the `module:function` from a scale to nodes and
+    edges, `scale` too. Another package brings one as an entry point of `undrift.streams`:
 
     >>> ring = Dataset(
     ...     name="ring", title="Ring", files=(), nodes=40, edges=80, features=4, classes=4,
@@ -85,31 +85,38 @@ class Dataset:
     classes: int
     licence: str
     source: str
-    reader: str | Callable[..., Graph | tuple[Graph, int]] = "undrift.datasets.readers:read_npz"
+    reader: str | Callable[..., Any] = "undrift.datasets.readers:read_npz"
     stream: str = ""
     base: int = 1
     increment: int = 1
     left_out: tuple[int, ...] = ()
     directed: bool = False
+    normal: int | None = None
+    periods: int = 0
+    parts: str = ""
+    scaled: str = ""
 
     @property
     def stream_name(self) -> str:
         """What its stream is called on the command line."""
-        return (self.stream or self.title).lower()
+        name = (self.stream or self.title).lower()
+        return f"{name}-{MARK}" if self.parts else name
 
     @property
     def names(self) -> tuple[str, ...]:
         """The files that must be in the data folder to load it."""
         return tuple(name for file in self.files for name in file.names)
 
-    @property
-    def counts(self) -> dict[str, int]:
-        """Its published statistics."""
-        return {what: getattr(self, what) for what in _COUNTS}
+    def counts(self, scale: float = 1.0) -> dict[str, int]:
+        """Its published statistics, or what is left of them in a smaller stand-in."""
+        counts = {what: getattr(self, what) for what in _COUNTS}
+        return counts if scale == 1 else {**counts, **function_of(self.scaled)(scale)}
 
     def on_disk(self) -> bool:
-        """Whether all its files are there."""
-        return _on_disk(self.names)
+        """Whether all its files are there, or it is generated whole."""
+        from undrift.datasets.folder import data_folder
+
+        return all((data_folder() / name).is_file() for name in self.names)
 
     def read(self, **options: Any) -> tuple[Graph, dict[str, str]]:
         """The graph, with the published statistics, and its provenance (options of the reader)."""
@@ -118,70 +125,39 @@ class Dataset:
         paths = [find_file(file) for file in self.names]
         digests = [check_recorded(path) for path in paths]
         make = self.reader if callable(self.reader) else function_of(self.reader)
-        found = make(*paths, **options)
-        holder = " and ".join(self.names) or f"{make.__module__}.{make.__qualname__}()"
-        way, origin = "correct it or the statistics of the dataset", {"generator": holder}
-        if paths:
-            way = f"get the published one with: undrift data fetch --force {self.name}"
+        known = f"{make.__module__}.{make.__qualname__}"
+        if self.parts:
+            every = {"scale": 1.0} if self.scaled else {}
+            every |= {"directed": False} if self.directed else {}
+            options = {**every, "seed": 0, **options}
+            call = ", ".join(f"{key}={value}" for key, value in options.items())
+            origin = {"stand_in": self.parts, "generator": f"{known}({call})"}
+            origin |= dict(zip(self.names, digests, strict=True))
+            holder = f"the {MARK} for it"
+            way = f"check {' and '.join(self.names) or 'the generator'}"
+        elif paths:
+            holder, way = " and ".join(self.names), "take the published one"
+            if self.files[0].url:
+                way = f"get the published one with: undrift data fetch --force {self.name}"
             origin = {"file": ", ".join(self.names), "sha256": ", ".join(digests)}
-        graph, edges = found if isinstance(found, tuple) else (found, found.num_edges)
-        _check_statistics(graph, edges, self.counts, holder=holder, name=self.name, way=way)
+        else:
+            holder, way = f"{known}()", "correct it or the statistics of the dataset"
+            origin = {"generator": holder}
+        made = make(*paths, **options)
+        if hasattr(made, "pooled"):
+            made = made.pooled(), made.graph.num_edges
+        graph, edges = made if isinstance(made, tuple) else (made, None)
+        counts = getattr(graph, "counts", None)  # sessions count themselves
+        if counts is None:
+            classes = int((graph.labelled().unique() >= 0).sum())
+            edges = graph.num_edges if edges is None else edges
+            counts = (graph.num_nodes, edges, graph.num_features, classes)
+        wanted = self.counts(options.get("scale", 1.0))
+        for what, count in zip(_COUNTS, counts, strict=True):
+            if count != wanted[what]:
+                told = f"{count:,} {what} instead of the {wanted[what]:,}"
+                raise InputError(f"{holder} has {told} of {self.name}; {way}")
         return graph, origin
-
-
-@dataclass(frozen=True)
-class StandIn:
-    """A generated graph of the size and shape of a dataset that is not at hand.
-
-    Other packages bring it as an entry point of `undrift.streams`. `file` is the data file with its
-    real part, if any; `parts` says how much is real. `maker` is the `module:function` that takes
-    (path, scale, directed, seed) and returns the graph and the number of edges to compare.
-    `scaled` is that from a scale to nodes and edges. A plan takes it at `plan_scale`.
-    """
-
-    imitates: Dataset
-    file: str | None
-    parts: str
-    maker: str
-    scaled: str = ""
-    plan_scale: float = 1.0
-
-    @property
-    def stream_name(self) -> str:
-        """What its stream is called on the command line."""
-        return f"{self.imitates.stream_name}-{MARK}"
-
-    def on_disk(self) -> bool:
-        """Whether it can be generated now: its real part is there, or it has none."""
-        return _on_disk(() if self.file is None else (self.file,))
-
-    def counts(self, scale: float = 1.0) -> dict[str, int]:
-        """The statistics of the dataset, or what is left of them at a smaller scale."""
-        counts = self.imitates.counts
-        return counts if scale == 1 else {**counts, **function_of(self.scaled)(scale)}
-
-    def read(
-        self, *, scale: float = 1.0, directed: bool = False, seed: int = 0
-    ) -> tuple[Graph, dict[str, str]]:
-        """The graph, checked against `counts`, and how much is real, the call, the real file."""
-        from undrift.datasets.folder import check_recorded, find_file
-
-        name = self.imitates.name
-        check_options(f"the {MARK} for {name}", self.imitates, self, scale, directed)
-        if seed < 0:
-            raise InputError(f"the seed of the {MARK} for {name} must be 0 or more, not {seed}")
-        options = {"scale": scale} if self.scaled else {}
-        options |= {"directed": directed} if self.imitates.directed else {}
-        call = ", ".join(f"{key}={value}" for key, value in (options | {"seed": seed}).items())
-        made_by = self.maker.replace(":", ".")
-        provenance = {"stand_in": self.parts, "generator": f"{made_by}({call})"}
-        path = None if self.file is None else find_file(self.file)
-        if path is not None:
-            provenance[path.name] = check_recorded(path)
-        graph, edges = function_of(self.maker)(path, scale, directed, seed)
-        way, holder = f"check {self.file or 'the generator'}", f"the {MARK} for it"
-        _check_statistics(graph, edges, self.counts(scale), holder=holder, name=name, way=way)
-        return graph, provenance
 
 
 def marked(title: str, stand_in: object = True) -> str:
@@ -195,45 +171,30 @@ def function_of(where: str) -> Callable[..., Any]:
     return cast(Callable[..., Any], getattr(import_module(module), function))
 
 
-def check_options(
-    what: str, dataset: Dataset, stand_in: StandIn | None, scale: float, directed: bool
-) -> None:
-    """Reject a scale or a direction that a dataset or its stand-in, called `what`, has not."""
-    if not (math.isfinite(scale) and 0 < scale <= 1):
-        told = f"must be a number above 0 and at most 1, not {scale:g}"
-        raise InputError(f"the scale of {what} {told}")
-    if scale != 1 and not (stand_in and stand_in.scaled):
+def check_options(what: str, dataset: Dataset, scale: float, directed: bool) -> None:
+    """Reject a scale or a direction that a dataset, called `what`, has not."""
+    if not 0 < scale <= 1:
+        must = "must be a number above 0 and at most 1"
+        raise InputError(f"the scale of {what} {must}, not {scale:g}")
+    if scale != 1 and not dataset.scaled:
         raise InputError(f"{what} has one size; leave the scale out or take reddit-cl-{MARK}")
     if directed and not dataset.directed:
         raise InputError(f"{what} has no directed form, its edges go both ways; leave directed out")
-
-
-def _on_disk(names: tuple[str, ...]) -> bool:
-    from undrift.datasets.folder import data_folder
-
-    return all((data_folder() / name).is_file() for name in names)
-
-
-def _check_statistics(
-    graph: Graph, edges: int, wanted: Mapping[str, int], *, holder: str, name: str, way: str
-) -> None:
-    classes = int((graph.labelled().unique() >= 0).sum())
-    found = (graph.num_nodes, edges, graph.num_features, classes)
-    for what, count in zip(_COUNTS, found, strict=True):
-        if count != wanted[what]:
-            told = f"{count:,} {what} instead of the {wanted[what]:,}"
-            raise InputError(f"{holder} has {told} of {name}; {way}")
 
 
 def _read_catalogue() -> Iterator[Dataset]:
     with Path(__file__).with_name("catalogue.csv").open(encoding="utf-8", newline="") as table:
         for row in csv.DictReader(table):
             name, size, git, url = (row.pop(column) for column in ("file", "size", "git", "url"))
+            members, left_out = (tuple(row.pop(each).split()) for each in ("members", "left_out"))
             known: dict[str, Any] = {"size": int(size) if size else None, "git": git or None}
-            file = RemoteFile(name, url, members=(*row.pop("members").split(),), **known)
-            numbers = {column: int(row[column]) for column in ("base", "increment", *_COUNTS)}
-            fields: dict[str, Any] = {**row, **numbers, **_MORE.get(row["name"], {})}
-            yield Dataset(files=(file,) if url else (), **fields)
+            fields: dict[str, Any] = {column: text for column, text in row.items() if text}
+            fields |= {column: int(row[column]) for column in _WHOLE if row[column]}
+            yield Dataset(
+                **{**fields, "directed": bool(row["directed"])},
+                files=(RemoteFile(name, url, members=members, **known),) if name else (),
+                left_out=tuple(map(int, left_out)),
+            )
 
 
 # our own, by the names of their streams
@@ -241,39 +202,20 @@ OWN: dict[str, Dataset] = {dataset.stream_name: dataset for dataset in _read_cat
 BENCHMARKS = Registry("stream", "undrift.streams", OWN)
 
 
-class _Datasets(Mapping[str, Dataset]):
+def _datasets() -> Iterator[tuple[str, Dataset]]:
     """Every dataset that is read from files, by its name: ours, then those of other packages."""
-
-    def _all(self) -> Iterator[tuple[str, Dataset]]:
-        # one by one: a stand-in asks for what it imitates while it is loaded
-        for _, entry in BENCHMARKS.usable(checked_entry):
-            if isinstance(entry, Dataset) and entry.files:
-                yield entry.name, entry
-
-    def __iter__(self) -> Iterator[str]:
-        return (name for name, _ in self._all())
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self._all())
-
-    def __getitem__(self, name: str) -> Dataset:
-        for known, dataset in self._all():
-            if known == name:
-                return dataset
-        raise KeyError(name)
+    # one by one: a stand-in asks for what it imitates while it is loaded
+    for _, entry in BENCHMARKS.usable(checked_entry):
+        if entry.files and entry.files[0].url:
+            yield entry.name, entry
 
 
-DATASETS: Mapping[str, Dataset] = _Datasets()
+DATASETS: Mapping[str, Dataset] = Lookup(_datasets)
 
 
-def stream_entry(name: str) -> Dataset | StandIn:
-    """What a stream is made of: ours, what another package brings, or `module:attribute`."""
-    return checked_entry(name, BENCHMARKS.load(name))
-
-
-def checked_entry(name: str, found: Any) -> Dataset | StandIn:
-    """What a stream's name stands for, if it is a dataset or a stand-in of that name."""
-    if not isinstance(found, Dataset | StandIn):
+def checked_entry(name: str, found: Any) -> Dataset:
+    """What a stream's name stands for, if it is a dataset of that name."""
+    if not isinstance(found, Dataset):
         raise InputError(f"stream {name!r} is a {type(found).__name__}; give an undrift Dataset")
     if ":" not in name and found.stream_name != name:
         what = f"the stream {name!r}, which calls itself {found.stream_name!r}"
@@ -284,8 +226,7 @@ def checked_entry(name: str, found: Any) -> Dataset | StandIn:
 def stand_in_names() -> dict[str, str]:
     """The datasets by the names of their stand-ins, as `undrift data remove` takes them."""
     every = (entry for _, entry in BENCHMARKS.usable(checked_entry))
-    imitated = [entry.imitates.name for entry in every if isinstance(entry, StandIn)]
-    return {f"{dataset}-{MARK}": dataset for dataset in imitated}
+    return {f"{entry.name}-{MARK}": entry.name for entry in every if entry.parts}
 
 
 def dataset_of(file: str) -> str | None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import csv
-import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
 from functools import lru_cache
 from pathlib import Path
 from shlex import quote
@@ -15,57 +13,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from undrift.cells import Table, as_text, days, fits, is_table
 from undrift.checks import check_exists
 from undrift.datasets.archives import MORE_MEMORY, Array
 from undrift.errors import InputError
 from undrift.machine import need
 
 CELLS = 1_000_000  # held as Python objects at a time: it bounds memory
-LARGEST = 2**53  # class ids are below this, so that they are exact as floats
-_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_DELIMITERS = {".csv": ",", ".tsv": "\t", ".arff": ",", ".data": ","}
 _PARQUET = (".parquet", ".pq")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SHOWN, _TYPED = 6, 40  # columns that an error names, and that it has to be typed
-_MISSING = ("NAType", "NaTType")  # of pandas: a cell with nothing in it
-
-
-class Table(dict[str, list[Any]]):
-    """The cells of every column of a table in memory, as Python values.
-
-    It is made from a dict of columns or a table of pandas, Polars or PyArrow. A sentence calls it
-    by its `name`.
-    """
-
-    def __init__(self, table: Any, name: str) -> None:
-        super().__init__()
-        self.name = name
-        if hasattr(table, "collect"):  # a lazy frame of Polars
-            table = table.collect()
-        names = table if isinstance(table, Mapping) else getattr(table, "column_names", None)
-        for column in table.columns if names is None else names:
-            cells = table[column]
-            # NumPy and pandas, Polars, PyArrow
-            ways = (getattr(cells, way, None) for way in ("tolist", "to_list", "to_pylist"))
-            way = next((way for way in ways if way is not None), None)
-            values = cells if way is None else way()
-            self[str(column)] = [None if type(v).__name__ in _MISSING else v for v in values]
-        lengths = {len(cells): column for column, cells in self.items()}
-        if len(lengths) > 1:
-            told = " and ".join(f"{n:,} in {column!r}" for n, column in list(lengths.items())[:2])
-            raise InputError(f"the columns of {name} have {told} rows; give all the same number")
-
-    def __str__(self) -> str:
-        return self.name
-
-
 Where = Path | Table
-
-
-def is_table(x: Any) -> bool:
-    """Whether this is a table in memory."""
-    # a lazy frame is asked first if it is one: it would warn if asked for its columns
-    named = any(hasattr(x, name) for name in ("collect", "column_names", "columns"))
-    return isinstance(x, Mapping) or (named and hasattr(x, "__getitem__"))
 
 
 def as_table(x: Any, name: str) -> Where:
@@ -98,7 +56,7 @@ def column_names(path: str | Where) -> list[str]:
         # DuckDB calls the second of two equal names NAME_1
         twice = [name.rpartition("_")[0] for name in names if (name,) not in schema]
     else:
-        names = _csv_header(path)
+        names, _ = _csv_table(path)
         twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise InputError(f"{path} has two columns {twice[0]!r}; give every column its own name")
@@ -117,52 +75,71 @@ def read_pieces(path: str | Path | Table, names: Sequence[str]) -> Iterator[Piec
 def _is_parquet(path: Path) -> bool:
     suffix = path.suffix.lower()
     if suffix not in _DELIMITERS and suffix not in _PARQUET:
-        raise InputError(f"{path} is no table to read; give a .csv, .tsv or .parquet file")
+        raise InputError(f"{path} is no table; give a .csv, .tsv, .arff, .data or .parquet file")
     return suffix in _PARQUET
 
 
 def _csv_rows(path: Path) -> Iterator[list[str]]:
-    """The rows of a CSV file with the header first; blank lines are left out."""
+    """The rows, the header first; a `.data` file may have none: its columns are f1, f2, ..."""
     check_exists(path)
-    row = 0
+    kind, row = path.suffix.lower(), 0
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            for cells in csv.reader(file, delimiter=_DELIMITERS[path.suffix.lower()]):
-                if cells:
-                    yield cells
-                    row += 1
+            if kind == ".arff":
+                yield _attributes(file)
+            weka: Any = {"quotechar": "'", "skipinitialspace": True} if kind == ".arff" else {}
+            for cells in csv.reader(file, delimiter=_DELIMITERS[kind], **weka):
+                if not cells or (kind == ".arff" and cells[0].startswith("%")):
+                    continue
+                if row == 0 and kind == ".data" and all(fits(float, x) or x == "?" for x in cells):
+                    yield [f"f{j}" for j in range(1, len(cells) + 1)]
+                yield cells
+                row += 1
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text, after row {row}; save it as UTF-8") from error
     except csv.Error as error:
         raise InputError(f"{path} is not a CSV file ({error}, after row {row})") from error
 
 
-def _csv_header(path: Path) -> list[str]:
-    header = next(_csv_rows(path), None)
+def _attributes(lines: Iterable[str]) -> list[str]:
+    """The names of an ARFF file's columns, up to its line `@data`."""
+    names = []
+    for line in lines:
+        word, _, rest = line.strip().partition(" ")
+        if word.lower() == "@data":
+            break
+        if word.lower() == "@attribute":
+            quote = rest.strip()[:1]
+            names.append(rest.split(quote)[1] if quote in ("'", '"') else rest.split()[0])
+    return names
+
+
+def _csv_table(path: Path) -> tuple[list[str], Iterator[list[str]]]:
+    """The names of the columns, and the rows below them."""
+    rows = _csv_rows(path)
+    header = next(rows, None)
     if header is None:
         raise InputError(f"{path} is empty; its first line must name the columns")
     delimiter = _DELIMITERS[path.suffix.lower()]
-    others = [sign for sign in (";", "\t", "|", ",") if sign in header[0] and sign != delimiter]
-    if len(header) == 1 and others:
-        told = f"separated by {others[0]!r}, not by {delimiter!r} as its name says"
+    other = next((sign for sign in ";\t|," if sign in header[0] and sign != delimiter), None)
+    if len(header) == 1 and other:
+        told = f"separated by {other!r}, not by {delimiter!r} as its name says"
         raise InputError(f"the columns of {path} are {told}; write it so, and numbers with a point")
-    return [name.strip() for name in header]
+    return [name.strip() for name in header], rows
 
 
 def _csv_pieces(path: Path, names: Sequence[str]) -> Iterator[Piece]:
-    header = _csv_header(path)
+    header, rows = _csv_table(path)
     places, width = {name: header.index(name) for name in names}, len(header)
     # one flat list of text: a list per row would double the time, for the garbage collector
     flat: list[str] = []
     first = 1
-    for row, cells in enumerate(_csv_rows(path)):
+    for row, cells in enumerate(rows, start=1):
         if len(cells) != width:
             told = f"{len(cells)} cells, but the header names {width} columns"
             raise InputError(f"row {row} of {path} has {told}; correct the row")
         flat += cells
-        if row == 0:
-            flat.clear()  # the header
-        elif len(flat) >= CELLS:
+        if len(flat) >= CELLS:
             yield Piece(path, first, {name: flat[i::width] for name, i in places.items()})
             flat, first = [], row + 1
     if flat:
@@ -187,8 +164,8 @@ def _parquet(path: Path, columns: str = "*", read: str = "read_parquet", rest: s
         return _database(os.getpid()).cursor().execute(query, [str(path)])
     except duckdb.Error as error:
         _database.cache_clear()  # an error may have closed it
-        what = f"{path} is damaged, empty or not a Parquet file"
-        raise InputError(f"{what}; write it again") from error
+        told = "damaged, empty or not a Parquet file"
+        raise InputError(f"{path} is {told}; write it again") from error
 
 
 def _parquet_pieces(path: Path, names: Sequence[str]) -> Iterator[Piece]:
@@ -216,15 +193,6 @@ def _parquet_pieces(path: Path, names: Sequence[str]) -> Iterator[Piece]:
         raise InputError(f"{path} is damaged (after row {first - 1}); write it again") from error
 
 
-def as_text(value: Any) -> str:
-    """One value as text: whole floats as integers, none and NaN as nothing."""
-    if value is None or (isinstance(value, float | np.floating) and math.isnan(value)):
-        return ""
-    if isinstance(value, float | np.floating) and value.is_integer():
-        return str(int(value))
-    return str(value).strip()
-
-
 def texts(piece: Piece, name: str) -> list[str]:
     """A column as text without blanks around it; a missing value is the empty text."""
     cells = piece.columns[name]
@@ -246,7 +214,7 @@ class Trouble(NamedTuple):
     def __str__(self) -> str:
         if isinstance(self.value, list):
             return f"row {self.row} has a list of {len(self.value)}"
-        text, kind = as_text(self.value), "the date " if _fits(days, self.value) else ""
+        text, kind = as_text(self.value), "the date " if fits(days, self.value) else ""
         return f"row {self.row} has {f'{kind}{text[:40]!r}' if text else 'nothing'}"
 
 
@@ -260,10 +228,10 @@ def floats(piece: Piece, name: str) -> Array | Trouble:
             return array
     except (TypeError, ValueError):
         pass
-    width = len(cells[0]) if isinstance(cells[0], list) else None
+    width = len(cells[0]) if isinstance(cells[0], list) else 1
     for row, value in enumerate(cells, start=piece.first):
         parts = value if isinstance(value, list) else [value]
-        if not all(map(_is_finite, parts)) or (width is not None and len(parts) != width):
+        if not all(map(_is_finite, parts)) or len(parts) != width:
             return Trouble(name, row, value)
     raise AssertionError("a column was refused, but every cell of it is a number")
 
@@ -274,11 +242,9 @@ def unusable(path: object, troubles: Sequence[Trouble]) -> str:
     others = [f"column {each.column!r}: {each}" for each in more[:_SHOWN]]
     others += [f"{len(more) - _SHOWN} more columns"] * (len(more) > _SHOWN)
     also = f" (also {', '.join(others)})" if more else ""
-    way = (
-        f"correct the cells, or leave columns out with "
-        f"{ignoring([each.column for each in troubles])} (in Python and in a stream.toml, name the "
-        "others as features)"
-    )
+    left_out = ignoring([each.column for each in troubles])
+    way = f"correct the cells, or leave columns out with {left_out} (in Python and in a "
+    way += "stream.toml, name the others as features)"
     if isinstance(path, Table):
         way = "fill the gaps, turn words into numbers, or leave the column out"
     return f"column {first.column!r} of {path} must hold numbers, but {first}{also}; {way}"
@@ -290,33 +256,10 @@ def ignoring(columns: Sequence[str]) -> str:
     return " ".join(f"--ignore {quote(name)}" for name in columns[:_TYPED]) + more
 
 
-def as_class_ids(labels: Sequence[str], what: str) -> tuple[Array, dict[int, str]]:
-    """A class id per label, and the name of each id.
-
-    Where every label is a whole number, it is the class id. Otherwise the ids number the labels
-    from 0 in sorted order. An empty label, and -1 among numbers, is unlabelled (-1).
-
-    >>> as_class_ids(["db", "ai", "", "db"], "labels")
-    (array([ 1,  0, -1,  1]), {0: 'ai', 1: 'db'})
-    """
-    known = sorted(set(labels) - {""})
-    ids = {name: c for c, name in enumerate(known)}
-    names = dict(enumerate(known))
-    if all(_fits(float, label) for label in known):
-        for label in known:
-            if not float(label).is_integer() or not -1 <= float(label) < LARGEST:
-                way = "write classes as whole numbers from 0 or as names, or leave it empty"
-                raise InputError(f"{what} holds {label!r}; {way}")
-        ids = {label: int(float(label)) for label in known}
-        names = {c: str(c) for c in sorted(ids.values()) if c >= 0}
-    ids[""] = -1
-    return np.fromiter(map(ids.__getitem__, labels), np.int64, len(labels)), names
-
-
 def as_times(values: Sequence[Any], what: str) -> Array:
     """Numbers as they are, or ISO dates as days since 1970-01-01: all of one kind, none missing."""
     read = days if are_dates(values) else float
-    times = np.array([read(value) if _fits(read, value) else np.nan for value in values], float)
+    times = np.array([read(value) if fits(read, value) else np.nan for value in values], float)
     if not np.isfinite(times).all():
         row = int(np.isfinite(times).argmin())
         shown = "nothing" if values[row] in (None, "", b"") else repr(values[row])
@@ -328,28 +271,9 @@ def as_times(values: Sequence[Any], what: str) -> Array:
 
 def are_dates(values: Sequence[Any]) -> bool:
     """Whether `as_times` reads these as dates: the first is no number."""
-    return not (values and _fits(float, values[0]))
-
-
-def days(moment: date | str) -> float:
-    """Days since 1970-01-01 of a date, with or without a time; without a time zone it is UTC."""
-    if isinstance(moment, str):
-        moment = datetime.fromisoformat(moment.strip())
-    if not isinstance(moment, datetime):
-        moment = datetime(moment.year, moment.month, moment.day, tzinfo=UTC)
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return (moment - _EPOCH).total_seconds() / 86_400
-
-
-def _fits(read: Any, value: Any) -> bool:
-    try:
-        read(value)
-    except (TypeError, ValueError, AttributeError):
-        return False
-    return True
+    return not (values and fits(float, values[0]))
 
 
 def _is_finite(value: Any) -> bool:
     with np.errstate(over="ignore"):
-        return _fits(float, value) and bool(np.isfinite(np.float32(float(value))))
+        return fits(float, value) and bool(np.isfinite(np.float32(float(value))))

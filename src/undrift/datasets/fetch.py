@@ -8,18 +8,18 @@ import re
 import socket
 import ssl
 import time
-from dataclasses import dataclass
+from contextlib import suppress
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib import request as http
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import OpenerDirector, Request
+from urllib.request import Request
 
 from undrift.datasets import folder as data
 from undrift.datasets.archives import LIMIT, check_zip, unpack_zip
-from undrift.datasets.catalogue import DATASETS, Dataset, RemoteFile, load_dataset
+from undrift.datasets.catalogue import DATASETS, RemoteFile, load_dataset
 from undrift.datasets.folder import published, record, recorded, sha256
 from undrift.errors import InputError, unknown_name
 from undrift.storage.files import make_folder, write_atomically
@@ -40,8 +40,7 @@ def fetch(
     """Download a dataset into the data folder and return where its files lie.
 
     A file that is there and whole is kept, unless `force`. A published checksum is compared. Where
-    there is none, the checksums within the zip or `.npz` are, and every later download must have
-    the SHA-256 of the first. Only then does `FILE.part` take its name, in one step.
+    there is none, those within the zip are, and later downloads must have the SHA-256 of the first.
     """
     if name not in DATASETS:
         raise unknown_name("dataset", name, DATASETS)
@@ -65,7 +64,7 @@ def is_whole(path: Path, file: RemoteFile) -> bool:
     """Whether a file is there and has the bytes published or recorded for it, or is a whole zip."""
     compared = published(path, file) if path.is_file() and path.name == file.name else None
     if compared is not None:
-        return compared.found == compared.wanted
+        return not compared[1]
     try:
         if recorded(path) is None:
             check_zip(path)
@@ -78,12 +77,10 @@ def _keep(part: Path, file: RemoteFile, target: Path) -> None:
     """Check a download and give it its name, or unpack it."""
     try:
         digest = _verify(part, file, target)
-        if file.members:
-            for path in unpack_zip(part, target.parent, file.members):
-                record(path, sha256(path))
-            record(target, digest)  # last: what is refused on the way was never the first one
-        else:
-            record(target, digest)
+        for path in unpack_zip(part, target.parent, file.members) if file.members else ():
+            record(path, sha256(path))
+        record(target, digest)  # after them: what is refused on the way was never the first one
+        if not file.members:
             os.replace(part, target)
     finally:
         _discard(part)  # also when it is the wrong file: to go on with it would not mend it
@@ -92,11 +89,10 @@ def _keep(part: Path, file: RemoteFile, target: Path) -> None:
 def _verify(part: Path, file: RemoteFile, target: Path) -> str:
     """The SHA-256 of a download that is the right file; otherwise an error."""
     compared = published(part, file)
-    if compared is not None:
-        if compared.found != compared.wanted:
-            what = f"{file.url} sent other bytes than the published {file.name} ({compared})"
-            raise InputError(f"{what}; nothing was kept, so try again later or {_BY_HAND}")
-    elif target.suffix in (".zip", ".npz"):
+    if compared is not None and compared[1]:
+        what = f"{file.url} sent other bytes than the published {file.name} ({compared[1]})"
+        raise InputError(f"{what}; nothing was kept, so try again later or {_BY_HAND}")
+    if compared is None and target.suffix in (".zip", ".npz"):
         try:
             check_zip(part)
         except InputError as error:
@@ -115,14 +111,14 @@ class _BrokeOffError(Exception):
 
 
 class _Redirects(http.HTTPRedirectHandler):
-    """Few redirects, and none from https to http."""
+    """Few redirects, to https or from http to http: no file:, no ftp:, no data:."""
 
     max_redirections = 5
 
     def redirect_request(  # noqa: PLR0917
         self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
     ) -> Request | None:
-        if req.type == "https" and urlsplit(newurl).scheme != "https":
+        if urlsplit(newurl).scheme not in ("https", req.type):
             raise URLError(f"it is redirected to {newurl}, which is not https")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
@@ -132,26 +128,20 @@ def _beside(part: Path) -> Path:
 
 
 def _discard(part: Path) -> None:
-    data.delete(part)
-    data.delete(_beside(part))
+    data.delete(part, _beside(part))
 
 
 def _resumable(part: Path, url: str) -> tuple[int, str]:
     """The bytes of this file that are there, and its version: its ETag or date."""
-    try:
+    with suppress(OSError, ValueError, TypeError, RecursionError):  # nothing is kept, or nonsense
         known, version = json.loads(_beside(part).read_text("utf-8"))
-        good = known == url and isinstance(version, str) and version.isprintable()
-        return (part.stat().st_size, version) if good else (0, "")
-    except (OSError, ValueError, TypeError, RecursionError):  # nothing is kept, or nonsense
-        return 0, ""
+        if known == url and isinstance(version, str) and version.isprintable():
+            return part.stat().st_size, version
+    return 0, ""
 
 
 def download(url: str, part: Path, *, size: int | None = None, progress: Progress = silent) -> None:
-    """Download `url` to the file `part`, to its last byte.
-
-    A part that is there already is gone on with if the server still has the same file. A try that
-    breaks off is repeated, with growing waits. Whether it is the right file the caller checks.
-    """
+    """Download `url` to `part`, to its last byte, from where an earlier try broke off if it can."""
     if urlsplit(url).scheme not in ("http", "https"):
         raise InputError(f"cannot download {url}; give an address that begins with https://")
     for attempt in range(ATTEMPTS):
@@ -161,12 +151,11 @@ def download(url: str, part: Path, *, size: int | None = None, progress: Progres
             return _transfer(url, part, size, progress)
         except _BrokeOffError as error:
             reason = str(error)
-    what = f"cannot download {url}: {reason}, {ATTEMPTS} times"
-    raise InputError(f"{what}; run the same command again to go on from there")
+    way = "run the same command again to go on from there"
+    raise InputError(f"cannot download {url}: {reason}, {ATTEMPTS} times; {way}")
 
 
 def _transfer(url: str, part: Path, size: int | None, progress: Progress) -> None:
-    """One try."""
     have, version = _resumable(part, url)
     with _answer(url, part, have, version) as response:
         start, total = _extent(response, have, part)
@@ -189,18 +178,13 @@ def _transfer(url: str, part: Path, size: int | None, progress: Progress) -> Non
 
 
 def _answer(url: str, part: Path, have: int, version: str) -> Any:
-    """The server's answer, over http or https and nothing else: no file:, no ftp:, no data:."""
     # "identity": compressed on the way, neither lengths nor ranges would be those of the file
     headers = {"User-Agent": "undrift", "Accept-Encoding": "identity"}
     if have and version:
         headers |= {"Range": f"bytes={have}-", "If-Range": version}
-    director = OpenerDirector()
-    reach = (http.ProxyHandler, http.UnknownHandler, http.HTTPHandler, http.HTTPSHandler)
-    answers = (http.HTTPDefaultErrorHandler, _Redirects, http.HTTPErrorProcessor)
-    for handler in (*reach, *answers):
-        director.add_handler(handler())
+    asked = Request(url, headers=headers)  # noqa: S310
     try:
-        return director.open(Request(url, headers=headers), timeout=_TIMEOUT)  # noqa: S310
+        return http.build_opener(_Redirects).open(asked, timeout=_TIMEOUT)
     except HTTPError as error:
         error.close()
         told = f"answers {error.code} {error.reason}"
@@ -212,8 +196,7 @@ def _answer(url: str, part: Path, have: int, version: str) -> Any:
     except (OSError, HTTPException) as error:
         reason = getattr(error, "reason", error)
         if isinstance(reason, ssl.SSLError | socket.gaierror | str):
-            way = "check the connection and try again"
-            raise InputError(f"cannot reach {url} ({reason}); {way}") from error
+            raise InputError(f"cannot reach {url} ({reason}); check the connection") from error
         raise _BrokeOffError(f"no answer ({reason})") from error
 
 
@@ -248,8 +231,8 @@ def _receive(response: Any, part: Path, start: int, total: int, progress: Progre
             if done > LIMIT:
                 file.close()
                 _discard(part)
-                what = f"{response.url} has sent more than the limit of {LIMIT:,} bytes"
-                raise InputError(f"{what}; nothing was kept")
+                told = f"{response.url} has sent more than the limit of {LIMIT:,} bytes"
+                raise InputError(f"{told}; nothing was kept")
             file.write(chunk)
             progress(name, done, total)
         file.flush()
@@ -257,8 +240,7 @@ def _receive(response: Any, part: Path, start: int, total: int, progress: Progre
     return done
 
 
-@dataclass(frozen=True)
-class CheckedFile:
+class CheckedFile(NamedTuple):
     """A file of a dataset that was loaded, and what its bytes were compared with."""
 
     path: Path
@@ -270,21 +252,18 @@ class CheckedFile:
 def check_dataset(name: str, *, accept: bool = False) -> tuple[CheckedFile, ...]:
     """Load a dataset and compare its bytes; `accept` lets other ones than published pass."""
     load_dataset(name)
-    paths = [data.find_file(file) for file in DATASETS[name].names]
-    return tuple(_checked(path, DATASETS[name], accept) for path in paths)
-
-
-def _checked(path: Path, dataset: Dataset, accept: bool) -> CheckedFile:
-    verdict = "nothing to compare them with" if recorded(path) is None else "as recorded"
-    for file in dataset.files:
-        compared = published(path, file) if file.name == path.name else None
-        if compared is None:
-            continue
-        verdict = f"as published ({compared.kind})"
-        if compared.found != compared.wanted:
-            verdict = "accepted; other bytes than published"
-            if not accept:
-                way = f"fetch it with: undrift data fetch {dataset.name}, or add --accept"
-                what = f"{path} has other bytes than the published file ({compared})"
+    files = {file.name: file for file in DATASETS[name].files}
+    found = []
+    for path in map(data.find_file, DATASETS[name].names):
+        verdict = "nothing to compare them with" if recorded(path) is None else "as recorded"
+        if path.name in files and (compared := published(path, files[path.name])):
+            kind, differs = compared
+            verdict = f"as published ({kind})"
+            if differs:
+                verdict = "accepted; other bytes than published"
+            if differs and not accept:
+                way = f"fetch it with: undrift data fetch {name}, or add --accept"
+                what = f"{path} has other bytes than the published file ({differs})"
                 raise InputError(f"{what}; {way}")
-    return CheckedFile(path, path.stat().st_size, sha256(path), verdict)
+        found.append(CheckedFile(path, path.stat().st_size, sha256(path), verdict))
+    return tuple(found)

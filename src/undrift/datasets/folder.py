@@ -1,7 +1,4 @@
-"""The data folder: where its files are, whether they have changed, and what is kept in caches.
-
-Beside a fetched file `x.npz` is `x.npz.sha256`, as `sha256sum` writes it: later reads check it.
-"""
+"""The data folder: its files, each with its `x.npz.sha256`, which reads check, and caches."""
 
 from __future__ import annotations
 
@@ -64,10 +61,11 @@ def find_file(name: str) -> Path:
     raise InputError(f"data file {name} is {where}; put it there, or {set_it}{way}")
 
 
-def delete(path: Path) -> None:
-    """Delete a file, if it is there."""
-    with system_errors(f"cannot delete {path}", "delete it by hand"):
-        path.unlink(missing_ok=True)
+def delete(*paths: Path) -> None:
+    """Delete files, if they are there."""
+    for path in paths:
+        with system_errors(f"cannot delete {path}", "delete it by hand"):
+            path.unlink(missing_ok=True)
 
 
 def sha256(path: Path, kind: str | Callable[[], Any] = "sha256") -> str:
@@ -76,29 +74,22 @@ def sha256(path: Path, kind: str | Callable[[], Any] = "sha256") -> str:
         return file_digest(file, kind).hexdigest()
 
 
-class Compared(NamedTuple):
-    """A checksum of a file beside the published one."""
-
-    kind: str
-    found: str
-    wanted: str
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.found[:12]}..., published {self.wanted[:12]}..."
-
-
-def published(path: Path, file: RemoteFile) -> Compared | None:
-    """The best checksum that is published for a file, computed; None where there is none."""
-    if file.sha256 is not None:
-        return Compared("SHA-256", sha256(path), file.sha256)
-    if file.git is not None:
-        head = b"blob %d\0" % path.stat().st_size  # git's id is the hash of this and the bytes
-        return Compared("git id", sha256(path, lambda: sha1(head, usedforsecurity=False)), file.git)
-    return None if file.md5 is None else Compared("MD5", sha256(path, "md5"), file.md5)
+def published(path: Path, file: RemoteFile) -> tuple[str, str] | None:
+    """The kind of checksum that is published, and how the file's own differs; None without one."""
+    kind, wanted = "SHA-256", file.sha256 or file.git
+    hashed: Any = "sha256"
+    if wanted is None:
+        return None
+    if file.sha256 is None:  # git's id is the hash of this and the bytes
+        head = b"blob %d\0" % path.stat().st_size
+        kind, hashed = "git id", lambda: sha1(head, usedforsecurity=False)
+    found = sha256(path, hashed)
+    differs = f"{kind} {found[:12]}..., published {wanted[:12]}..."
+    return kind, "" if found == wanted else differs
 
 
 def record_path(path: Path) -> Path:
-    """Where a file's checksum is recorded."""
+    """Where a file's SHA-256 is recorded."""
     return path.with_name(path.name + ".sha256")
 
 
@@ -135,19 +126,17 @@ class KeptGraph(NamedTuple):
     size: int
 
 
-def stand_in_folders() -> tuple[Path, ...]:
-    """Where stand-ins are kept: in the platform's cache, and where earlier versions kept them."""
-    every = (_platform_cache() / "undrift", data_folder())
-    return tuple(folder / "stand-ins" for folder in dict.fromkeys(every))
+def stand_in_folder() -> Path:
+    """Where stand-ins are kept."""
+    return _platform_cache() / "undrift" / "stand-ins"
 
 
 def kept_stand_ins() -> Iterator[KeptGraph]:
     """Every file of a stand-in that is kept."""
     for name, dataset in stand_in_names().items():
-        for folder in stand_in_folders():
-            for path in sorted(folder.glob(f"{dataset}-[0-9]*.npz")):
-                with suppress(FileNotFoundError):  # removed in this moment
-                    yield KeptGraph(name, path, path.stat().st_size)
+        for path in sorted(stand_in_folder().glob(f"{dataset}-[0-9]*.npz")):
+            with suppress(FileNotFoundError):  # removed in this moment
+                yield KeptGraph(name, path, path.stat().st_size)
 
 
 def remove_stand_in(name: str) -> list[KeptGraph]:
@@ -160,6 +149,5 @@ def remove_stand_in(name: str) -> list[KeptGraph]:
     if name not in known:
         raise unknown_name(MARK, name, known)
     found = [kept for kept in kept_stand_ins() if kept.name == name]
-    for kept in found:
-        delete(kept.path)
+    delete(*(kept.path for kept in found))
     return found

@@ -1,8 +1,9 @@
-"""Graphs in files of other tools: `.npz` of three layouts, zips of OGB, what `torch.save` wrote."""
+"""Graphs in files of other tools: `.npz`, zips of OGB and TUDataset, what `torch.save` wrote."""
 
 from __future__ import annotations
 
 import gzip
+import io
 import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -19,10 +20,10 @@ import torch
 
 from undrift.checks import check_exists
 from undrift.datasets import archives
-from undrift.datasets.archives import FETCH_AGAIN, Array, Npz, open_npz
+from undrift.datasets.archives import FETCH_AGAIN, Array, Npz, open_npz, open_zip
 from undrift.datasets.folder import cache_folder, sha256
 from undrift.errors import InputError
-from undrift.graphs import Graph
+from undrift.graphs import Graph, GraphSet
 from undrift.machine import available_bytes
 from undrift.sparse import Csr
 
@@ -34,6 +35,9 @@ _REDDIT_DATA = "reddit_data.npz holds feature, label, node_ids and node_types"
 _REDDIT_GRAPH = "reddit_graph.npz holds row, col, data, shape and format, a scipy COO matrix"
 _LONGEST = 1 << 22
 _MOST = 1 << 40
+_MOLECULES = "a file of molecules holds adj_*, attr_*, graph and labels"
+_FLAG = 68  # the column of an atom that says whether it is aromatic
+_LEAST = 20  # molecules of a class, as in CGLB
 _KINDS = {"edges": ("iu", 2), "features": ("f", 2), "labels": ("iu", 1)}
 
 
@@ -47,35 +51,24 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def read_npz(path: str | Path) -> Graph:
-    """The graph in a file with the arrays `adj_*` and `attr_*` (two CSR matrices) and `labels`
-    (Shchur et al., 2018), or `edges`, `node_features` and `node_labels` (Platonov et al., 2023).
-
-    The adjacency becomes binary and symmetric without self-loops. Labels may have gaps.
-    """
+    """The graph in a file of Shchur et al. (2018) or Platonov et al. (2023), made symmetric."""
     with open_npz(path, _HOLDS) as archive:
         if "node_features" in archive:
             labels = archive.array("node_labels", "iu")
-            dense = archive.array("node_features", "iuf", ndim=2, dtype=np.float32)
-            features, adjacency = sp.csr_matrix(dense), _links(archive, labels.size)
+            features = archive.array("node_features", "iuf", ndim=2, dtype=np.float32)
+            edges = archive.array("edges", "iu", ndim=2)
+            if edges.shape[1:] != (2,):
+                raise InputError(f"edges of {path} must be pairs of nodes; {FETCH_AGAIN}")
+            _check_ends(edges, labels.size, archive.path)
+            adjacency = sp.csr_matrix((np.ones(len(edges)), edges.T), shape=(labels.size,) * 2)
         else:
-            adjacency, features = _matrix(archive, "adj"), _matrix(archive, "attr")
+            adjacency, features = csr_of(archive, "adj"), csr_of(archive, "attr")
             labels = archive.array("labels", "iu")
     with naming(Path(path)):
-        return Graph.from_scipy(features, _undirected(adjacency), labels)
+        return Graph.from_scipy(sp.csr_matrix(features), undirected(adjacency), labels)
 
 
-def read_topology(path: str | Path) -> tuple[sp.csr_matrix, Array]:
-    """Edges, as `read_npz` makes them, and labels of a file that may have no features."""
-    with open_npz(path, _HOLDS) as archive:
-        adjacency = _matrix(archive, "adj")
-        labels = archive.array("labels", "iu", dtype=np.int64)
-    if labels.size != adjacency.shape[0]:
-        told = f"{adjacency.shape[0]} nodes in adj_shape and {labels.size} in labels"
-        raise InputError(f"{path} has {told}; they must agree")
-    return _undirected(adjacency), labels
-
-
-def _matrix(archive: Npz, prefix: str) -> sp.csr_matrix:
+def csr_of(archive: Npz, prefix: str) -> sp.csr_matrix:
     """A CSR matrix; the adjacency must be square and its weights finite."""
 
     def wrong(why: object) -> InputError:
@@ -106,15 +99,6 @@ def _matrix(archive: Npz, prefix: str) -> sp.csr_matrix:
     return matrix
 
 
-def _links(archive: Npz, nodes: int) -> sp.csr_matrix:
-    """The adjacency of `edges`, a list of pairs of nodes."""
-    edges = archive.array("edges", "iu", ndim=2)
-    if edges.shape[1:] != (2,):
-        raise InputError(f"edges of {archive.path} must be pairs of nodes; {FETCH_AGAIN}")
-    _check_ends(edges, nodes, archive.path)
-    return sp.csr_matrix((np.ones(len(edges)), edges.T), shape=(nodes, nodes))
-
-
 def _check_ends(ends: Array, nodes: int, path: Path) -> None:
     low, high = (ends.min(), ends.max()) if ends.size else (0, -1)
     if low < 0 or high >= nodes:
@@ -122,7 +106,7 @@ def _check_ends(ends: Array, nodes: int, path: Path) -> None:
         raise InputError(f"an edge of {path} {told}; {FETCH_AGAIN}")
 
 
-def _undirected(adjacency: sp.csr_matrix) -> sp.csr_matrix:
+def undirected(adjacency: sp.csr_matrix) -> sp.csr_matrix:
     """A or A^T, binary, without the diagonal."""
     links = adjacency != 0
     links = (links + links.T).tocsr().astype(np.float32)
@@ -132,11 +116,7 @@ def _undirected(adjacency: sp.csr_matrix) -> sp.csr_matrix:
 
 
 def read_reddit(data_path: str | Path, graph_path: str | Path) -> Graph:
-    """The Reddit graph (Hamilton et al., 2017) in the two files that DGL publishes:
-    `reddit_data.npz` (features and labels) and `reddit_graph.npz` (edges).
-
-    The adjacency becomes binary and symmetric without self-loops. Cost: under 3 GB of memory.
-    """
+    """The graph of Hamilton et al. (2017) in the two files of DGL. Cost: under 3 GB of memory."""
     adjacency = _reddit_edges(Path(graph_path))
     with open_npz(data_path, _REDDIT_DATA) as archive:
         features = archive.array("feature", "iuf", ndim=2, dtype=np.float32)
@@ -173,11 +153,7 @@ def _reddit_edges(path: Path) -> Csr:
 def read_ogb(
     path: str | Path, *, directed: bool = False, cache: Path | None = None
 ) -> tuple[Graph, int]:
-    """The graph in an OGB zip, from its `raw/*.csv.gz` files, and how many edges these have.
-
-    Edges become edges in both directions; `directed=True` keeps them as they are. What was read is
-    kept in `cache`, by default the folder `prepared` beside the data: parsing takes some seconds.
-    """
+    """The graph in an OGB zip and how many edges its files have, kept in `cache` when read."""
     path = Path(path)
 
     def build(arrays: Mapping[str, Array]) -> tuple[Graph, int]:
@@ -199,11 +175,11 @@ def read_ogb(
 
 
 def _parse(path: Path) -> dict[str, Array]:
-    with archives.open_zip(path) as archive:
+    with open_zip(path) as archive:
         counts = _table(archive, "num-node-list", np.int64, path, width=1)
         if counts.shape != (1, 1):
-            what = f"num-node-list.csv.gz of {path} lists {len(counts)} graphs"
-            raise InputError(f"{what}; a dataset of one graph is needed")
+            told = f"{len(counts)} graphs; a dataset of one graph is needed"
+            raise InputError(f"num-node-list.csv.gz of {path} lists {told}")
         nodes = int(counts[0, 0])
         edges = _table(archive, "edge", np.int64, path, width=2)
         features = _table(archive, "node-feat", np.float32, path, rows=nodes)
@@ -273,8 +249,7 @@ def read_pyg(path: str | Path) -> Graph:
     if isinstance(found, dict):
         found = SimpleNamespace(**{name: found.get(name) for name in _NAMES})
     if any(getattr(getattr(found, name, None), "is_meta", False) for name in _NAMES):
-        way = "save a graph whose tensors have data"
-        raise InputError(f"{path} holds shapes without numbers; {way}")
+        raise InputError(f"{path} holds shapes without numbers; save tensors that have data")
     if not (hasattr(found, "x") and hasattr(found, "edge_index")):
         what = f"{path} holds a {type(found).__name__}, not one graph with x and edge_index"
         raise InputError(f"{what}; save the Data of one graph")
@@ -295,3 +270,90 @@ def _tensors(path: Path) -> Any:
         holders = [data.Data, data.DataEdgeAttr, data.DataTensorAttr, storage.GlobalStorage]
         torch.serialization.add_safe_globals(holders)
         return torch.load(path, map_location="cpu", weights_only=True)
+
+
+# many graphs in one file
+
+
+def read_tudataset(path: str | Path) -> GraphSet:
+    """The graphs of a folder or zip of `NAME_A.txt`, `NAME_graph_indicator.txt` and the like.
+
+    Features of a node are a column for each of its labels, then its attributes; a one where there
+    are neither. Labels of graphs become class ids from 0, in rising order. Edges are not weighted.
+    """
+    path = Path(path)
+    texts = _texts(path)
+    with naming(path):
+        edges = _numbers(texts, "A", 2, whole=True)
+        index = _numbers(texts, "graph_indicator", 1, whole=True)[:, 0]
+        labels = _numbers(texts, "graph_labels", 1, whole=True)[:, 0]
+        columns = []
+        if "node_labels" in texts:
+            for kinds in _numbers(texts, "node_labels", whole=True).T:
+                columns.append(sp.csr_matrix(kinds[:, None] == np.unique(kinds), dtype=float))
+        if "node_attributes" in texts:
+            columns.append(sp.csr_matrix(_numbers(texts, "node_attributes")))
+        for part in columns:
+            if part.shape[0] != len(index):
+                told = f"{len(index)} nodes have a graph but {part.shape[0]} have features"
+                raise InputError(f"{told}; every file of nodes needs the same lines")
+        features = sp.hstack(columns, format="csr") if columns else np.ones((len(index), 1))
+        graph = Graph.from_arrays(features, edges.T - 1)
+        ids = np.unique(labels, return_inverse=True)[1]
+        return GraphSet(graph, torch.from_numpy(index - 1), torch.from_numpy(ids))
+
+
+def _texts(path: Path) -> dict[str, bytes]:
+    """The files by what comes after the name of the dataset."""
+    if path.is_dir():
+        found = {file.name: file.read_bytes() for file in sorted(path.glob("*.txt"))}
+    else:
+        with open_zip(path) as archive:
+            names = [name for name in archive.namelist() if name.endswith(".txt")]
+            found = {name.rpartition("/")[2]: archive.read(name) for name in names}
+    first = next((name for name in found if name.endswith("_A.txt")), None)
+    if first is None:
+        raise InputError(f"{path} has no file NAME_A.txt; give a folder or zip of a TUDataset")
+    start = first.removesuffix("A.txt")
+    ours = (name for name in found if name.startswith(start))
+    return {name.removeprefix(start).removesuffix(".txt"): found[name] for name in ours}
+
+
+def _numbers(
+    texts: dict[str, bytes], name: str, width: int | None = None, *, whole: bool = False
+) -> Array:
+    file = f"*_{name}.txt"
+    if name not in texts:
+        raise InputError(f"there is no file {file}; a TUDataset needs it")
+    if not texts[name].strip():
+        return np.zeros((0, width or 1), np.int64)
+    try:
+        table = np.loadtxt(io.BytesIO(texts[name]), delimiter=",", ndmin=2)
+    except ValueError as error:
+        raise InputError(f"{file} is no table of numbers ({error}); fetch it again") from None
+    if width not in (None, table.shape[1]):
+        raise InputError(f"{file} has {table.shape[1]} columns, not {width}; fetch it again")
+    if not whole:
+        return table
+    if not (np.abs(table) < 2**53).all() or (table % 1).any():
+        raise InputError(f"{file} holds a number that is not whole; fetch it again")
+    return table.astype(np.int64)
+
+
+def read_molecules(path: str | Path) -> GraphSet:
+    """The molecules of `aromaticity.npz` whose class has at least 20, as CGLB counts them."""
+    with open_npz(path, _MOLECULES) as archive:
+        links, features = csr_of(archive, "adj"), csr_of(archive, "attr")
+        index, labels = (archive.array(name, "iu", dtype=np.int64) for name in ("graph", "labels"))
+    with naming(Path(path)):
+        graph = Graph.from_scipy(features, links)
+        every = GraphSet(graph, torch.from_numpy(index), torch.from_numpy(labels))
+    return every.subset(torch.from_numpy(np.bincount(labels)[labels] >= _LEAST))
+
+
+def read_molecules_unflagged(path: str | Path) -> GraphSet:
+    """`read_molecules` without the column of atoms that its labels are the sum of."""
+    found = read_molecules(path)
+    kept = np.delete(found.graph.features.to_dense().numpy(), _FLAG, axis=1)
+    graph = Graph.from_scipy(sp.csr_matrix(kept), found.graph.adjacency.to_scipy())
+    return GraphSet(graph, found.index, found.labels)

@@ -11,11 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from undrift.cells import MISSING, Table, as_text
 from undrift.datasets import columns as table
 from undrift.datasets.archives import Array
 from undrift.errors import InputError
 from undrift.formatting import counted, percent
-from undrift.graphs import Graph
+from undrift.graphs import Encoding, Graph
+from undrift.graphs.inputs import as_class_ids
 
 
 @dataclass(frozen=True)
@@ -47,11 +49,7 @@ class Repairs:
 
 @dataclass(frozen=True, eq=False)
 class TableGraph:
-    """A graph and what its numbers meant in the tables.
-
-    `node_ids[i]` is the id of node i, `class_names[c]` the label of class c, `time` a float64 per
-    node: days since 1970-01-01 where the column holds `dates`. `columns` are the features' names.
-    """
+    """A graph, its ids, classes, times (days since 1970-01-01 if `dates`) and names of columns."""
 
     graph: Graph
     node_ids: Array
@@ -78,12 +76,12 @@ def read_tables(
     r"""The graph in two tables: paths of `.csv`, `.tsv` or `.parquet` files, or in memory.
 
     A row of `nodes` is a node, numbered from 0 in the file's order. `label` holds class ids or
-    names (see `as_class_ids`), nothing where it is unknown; None reads no labels. `features` are
+    names (`as_class_ids`), nothing where it is unknown; None reads no labels. `features` are
     columns of numbers, in Parquet also of lists; None takes every column but id, label and time.
-    `time` holds numbers or ISO dates (see `as_times`). A row of `edges` is an edge from the id in
-    `source` to the id in `target`; `undirected=True` adds its reverse. Repeated edges and
-    self-loops are left out and counted; so are edges to a node that is not in `nodes` with
-    `unknown_edges="drop"`. Cost: about 0.3 microseconds per cell of CSV.
+    `time` holds numbers or ISO dates. A row of `edges` is an edge from the id in `source` to the id
+    in `target`; `undirected=True` adds its reverse. Repeated edges, self-loops and, with
+    `unknown_edges="drop"`, edges to nodes that are not there are left out and counted.
+    Cost: about 0.3 microseconds per cell of CSV.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -97,11 +95,8 @@ def read_tables(
     nodes = table.as_table(nodes, "the table of nodes")
     edges = table.as_table(edges, "the table of edges")
     there = table.column_names(nodes)
-    special = [name for name in (id, label, time) if name is not None]
-    wanted = [n for n in there if n not in special] if features is None else list(features)
-    _check_columns(nodes, there, [*special, *wanted])
-    _check_columns(edges, table.column_names(edges), [source, target])
-    _check_features(nodes, wanted, {id: "id", label: "label"})
+    wanted = feature_columns(nodes, there, features, {id: "id", label: "label"}, time)
+    check_columns(edges, table.column_names(edges), [source, target])
     ids, labels, moments, matrix = _read_nodes(nodes, id, label, time, wanted)
     pairs, unknown, first = _read_edges(edges, source, target, _index(ids, nodes, id))
     rows = pairs.shape[1] + unknown
@@ -111,18 +106,43 @@ def read_tables(
         raise InputError(f"{what}, first {first}; {way}")
     loops = pairs[0] == pairs[1]
     keys = (pairs[0] * len(ids) + pairs[1])[~loops]
-    classes, names = table.as_class_ids(labels, f"column {label!r} of {nodes}")
-    times = table.as_times(moments, f"column {time!r} of {nodes}")
+    repairs = Repairs(keys.size - np.unique(keys).size, int(loops.sum()), unknown, rows)
+    classes, names = as_class_ids(labels, f"column {label!r} of {nodes}")
     known = None if label is None else classes
-    return TableGraph(
-        graph=Graph.from_arrays(matrix, pairs, known, undirected=undirected),
-        node_ids=_plain_ids(ids),
-        class_names=names,
-        time=None if time is None else torch.from_numpy(times),
-        repairs=Repairs(keys.size - np.unique(keys).size, int(loops.sum()), unknown, rows),
-        dates=bool(moments) and table.are_dates(moments),
-        columns=tuple(wanted),
+    graph = Graph.from_arrays(matrix, pairs, known, undirected=undirected)
+    times = torch.from_numpy(table.as_times(moments, f"column {time!r} of {nodes}"))
+    kind = None if time is None else times, repairs, bool(moments) and table.are_dates(moments)
+    return TableGraph(graph, _plain_ids(ids), names, *kind, tuple(wanted))
+
+
+def read_table(
+    rows: Any,
+    *,
+    id: str = "id",
+    label: str | None = "label",
+    features: Sequence[str] | None = None,
+    neighbours: int = 10,
+    encoding: Encoding | Mapping[str, Any] | None = None,
+) -> TableGraph:
+    """The graph of one table without edges (`Graph.from_table`). Cost: 100 bytes per cell."""
+    where = table.as_table(rows, "the table")
+    own = id if id in (there := table.column_names(where)) else None
+    wanted = feature_columns(where, there, features, {own: "id", label: "label"})
+    special = [name for name in (own, label) if name is not None]
+    cells: dict[str, list[Any]] = {name: [] for name in (*special, *wanted)}
+    for piece in table.read_pieces(where, list(cells)):
+        for name, column in piece.columns.items():
+            cells[name] += column
+    told = cells.pop(label) if label is not None else []
+    graph = Graph.from_table(
+        Table(cells, str(where)), id=id, neighbours=neighbours, encoding=encoding
     )
+    ids = [as_text(cell) for cell in cells.get(id, range(graph.num_nodes))]
+    _index(ids, where, id)
+    texts = ["" if (text := as_text(cell)) in MISSING else text for cell in told]
+    classes, names = as_class_ids(texts, f"column {label!r} of {where}")
+    known = graph if label is None else graph.with_labels(torch.from_numpy(classes))
+    return TableGraph(known, _plain_ids(ids), names, columns=tuple(wanted))
 
 
 def _read_nodes(
@@ -195,17 +215,32 @@ def _plain_ids(ids: list[str]) -> Array:
     return np.array(ids)
 
 
-def _check_columns(path: object, there: Sequence[str], wanted: Sequence[str]) -> None:
+_NAMED_BY = ("id", "label", "source", "target")  # options of Python and of the command line
+
+
+def check_columns(path: object, there: Sequence[str], wanted: Sequence[str]) -> None:
+    """Refuse a table that lacks one of these columns."""
     for name in wanted:
         if name not in there:
             near = get_close_matches(name, there, n=1)
             hint = f" (did you mean {near[0]!r}?)" if near else ""
             shown = ", ".join(there[:20]) + (f" and {len(there) - 20} more" * (len(there) > 20))
-            way = f"name one of its columns: {shown}"
+            here = f" with {name}=... or --{name} ..." if name in _NAMED_BY else ""
+            way = f"name one of its columns{here}: {shown}"
             raise InputError(f"{path} has no column {name!r}{hint}; {way}")
 
 
-def _check_features(path: object, features: Sequence[str], roles: Mapping[str | None, str]) -> None:
+def feature_columns(
+    path: table.Where,
+    there: Sequence[str],
+    given: Sequence[str] | None,
+    roles: Mapping[str | None, str],
+    time: str | None = None,
+) -> list[str]:
+    """The columns that are features: those given, or all without a role that are not the time."""
+    special = [name for name in (*roles, time) if name is not None]
+    features = [name for name in there if name not in special] if given is None else list(given)
+    check_columns(path, there, [*special, *features])
     if not features:
         what = f"{path} has no column of features beside the id and the label"
         raise InputError(f"{what}; give every node at least one number")
@@ -215,3 +250,4 @@ def _check_features(path: object, features: Sequence[str], roles: Mapping[str | 
             raise InputError(f"{what}; take it out of features")
         if features.count(name) > 1:
             raise InputError(f"features names {name!r} twice; name every column once")
+    return features

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from undrift.errors import InputError, unknown_name
-from undrift.graphs import NORMALISATIONS, Graph, Normalisation
+from undrift.errors import InputError
+from undrift.graphs import Graph, Normalisation
 from undrift.sparse import Csr
 
 Kind = Literal["gcn", "sage", "gin", "sgc", "gat"]
 KINDS: tuple[str, ...] = get_args(Kind)
 
-SLOPE = 0.2
-"""Of the leaky ReLU over scores; the GAT authors' constant."""
-SCORES = 2
-"""The last columns of an attention layer's weights: what a sender and a receiver score."""
+SLOPE = 0.2  # of the leaky ReLU over scores; the GAT authors' constant
 
 
 @dataclass(frozen=True)
@@ -40,8 +37,7 @@ class Layer:
     @property
     def weight_shape(self) -> tuple[int, int]:
         """The shape of W: d_in x d_out, where d_in is the width of h_hat."""
-        columns = self.outputs + (SCORES if self.attends else 0)
-        return self.inputs * (2 if self.own else 1), columns
+        return self.inputs * (2 if self.own else 1), self.outputs + (2 if self.attends else 0)
 
 
 @dataclass(frozen=True)
@@ -53,6 +49,9 @@ class Architecture:
     linear maps. `gat`: one head of attention over neighbours and the node itself, whatever the
     `normalisation`. `sgc`: `hops` steps of propagation, one linear map of width `hidden[-1]`, no
     activation; with `hidden` of several widths, linear layers with ReLU follow.
+
+    >>> Architecture("sage", hidden=(64, 32)).reach
+    2
     """
 
     kind: Kind = "gcn"
@@ -62,10 +61,6 @@ class Architecture:
     hops: int = 2
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise unknown_name("encoder", self.kind, KINDS)
-        if self.normalisation not in NORMALISATIONS:
-            raise unknown_name("normalisation", self.normalisation, NORMALISATIONS)
         if not self.hidden or min(self.hidden) < 1:
             raise InputError(
                 f"hidden must be one or more widths of at least 1, not {list(self.hidden)}"
@@ -78,20 +73,15 @@ class Architecture:
     def layers(self, num_features: int) -> tuple[Layer, ...]:
         """The layers for this feature width."""
         widths = list(zip((num_features, *self.hidden), self.hidden, strict=False))
-        if self.kind in ("gcn", "sage", "gat"):
-            own, attends = self.kind == "sage", self.kind == "gat"
-            return tuple(Layer(1, own, a, b, True, attends) for a, b in widths)
-        if self.kind == "gin":
-            return tuple(
-                layer
-                for a, b in widths
-                for layer in (Layer(1, False, a, b, True), Layer(0, False, b, b, True))
-            )
-        last = len(widths) - 1
-        return tuple(
-            Layer(self.hops if k == 0 else 0, False, a, b, k < last)
-            for k, (a, b) in enumerate(widths)
-        )
+        if self.kind == "sgc":
+            hops = (self.hops, *[0] * (len(widths) - 1))
+            layers = [Layer(k, False, a, b, True) for k, (a, b) in zip(hops, widths, strict=True)]
+            return (*layers[:-1], replace(layers[-1], activate=False))
+        own, attends = self.kind == "sage", self.kind == "gat"
+        layers = [Layer(1, own, a, b, True, attends) for a, b in widths]
+        if self.kind != "gin":
+            return tuple(layers)
+        return tuple(at for one in layers for at in (one, replace(one, hops=0, inputs=one.outputs)))
 
     def operator(self, graph: Graph) -> Csr:
         """What the layers aggregate with on this graph."""

@@ -41,10 +41,9 @@ class MiniBatch:
 
     def for_training(self) -> MiniBatch:
         """The same batch with the transposes that backward passes multiply with, made once."""
-        features = self.features
-        if isinstance(features, Csr):
-            features = features.with_transpose()
+        x = self.features
         hops = (replace(hop, operator=hop.operator.with_transpose()) for hop in self.hops)
+        features = x.with_transpose() if isinstance(x, Csr) else x
         return replace(self, features=features, hops=tuple(hops))
 
 
@@ -56,7 +55,12 @@ def glorot(rows: int, columns: int, generator: torch.Generator) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Encoder:
-    """F_theta: a list of weight matrices W_k (`d_in x d_out`, no bias) under an architecture."""
+    """F_theta: a list of weight matrices W_k (`d_in x d_out`, no bias) under an architecture.
+
+    >>> made = Encoder.create(Architecture(hidden=(64, 32)), 100, torch.Generator())
+    >>> [tuple(weight.shape) for weight in made.weights]
+    [(100, 64), (64, 32)]
+    """
 
     architecture: Architecture
     weights: tuple[Tensor, ...]
@@ -74,8 +78,7 @@ class Encoder:
         # float32: as drawn, as trained, a step between them, the gradient, two moments of Adam
         what = f"training an encoder of {num_features:,} features by {shapes[0][1]:,} columns"
         need(24 * sum(rows * columns for rows, columns in shapes), what)
-        weights = tuple(glorot(*shape, generator).to(device) for shape in shapes)
-        return cls(architecture, weights)
+        return cls(architecture, tuple(glorot(*shape, generator).to(device) for shape in shapes))
 
     @property
     def num_features(self) -> int:
@@ -88,10 +91,10 @@ class Encoder:
         """The layers, one per weight matrix."""
         return self.architecture.layers(self.num_features)
 
-    @property
-    def hops(self) -> int:
-        """How many hops away an embedding looks."""
-        return self.architecture.reach
+    def new_head(self, classes: int, generator: torch.Generator) -> Head:
+        """A new head over its embeddings, with random columns."""
+        width, device = self.architecture.width, str(self.weights[0].device)
+        return Head.create(width, classes, generator, device)
 
     def double(self) -> Encoder:
         """The same in float64: what a node gets then depends on its own field, to 1e-12."""
@@ -118,22 +121,16 @@ class Encoder:
         return h.to_dense()
 
     def prepared(self, batch: MiniBatch) -> MiniBatch:
-        """The same batch for many passes: what no weight changes is made once.
-
-        That is the transposes, and A X of the first layer where X is dense.
-        """
-        layer = self.layers[0]
-        if layer.attends or not layer.hops or not isinstance(batch.features, Tensor):
+        """The same for many passes: the transposes, and A X of the first layer where X is dense."""
+        layer, x, k = self.layers[0], batch.features, self.layers[0].hops
+        if layer.attends or not k or not isinstance(x, Tensor):
             return batch.for_training()
-        hops = batch.hops[: layer.hops]
         with torch.no_grad():
-            h_hat = _along(hops, batch.features)
+            h_hat = _along(batch.hops[:k], x)
             if layer.own:
-                h_hat = torch.cat([_targets(hops, batch.features), h_hat], dim=1)
-        places, sizes = batch.places[layer.hops :], batch.sizes[layer.hops :]
-        return MiniBatch(
-            h_hat, batch.hops[layer.hops :], places, sizes, aggregated=True
-        ).for_training()
+                h_hat = torch.cat([_targets(batch.hops[:k], x), h_hat], dim=1)
+        rest = batch.hops[k:], batch.places[k:], batch.sizes[k:]
+        return MiniBatch(h_hat, *rest, aggregated=True).for_training()
 
     def embed(self, graph: Graph) -> Tensor:
         """Embeddings of every node, without dropout and without gradient."""
@@ -143,13 +140,12 @@ class Encoder:
     def trace(self, graph: Graph, nodes: Tensor) -> tuple[Rows, ...]:
         """H_hat_k of every layer (eq. 5), rows of `nodes`; the first is sparse where X is."""
         batch = whole_graph(self, graph)
-        operator = self.architecture.operator(graph).to(dtype=self.weights[0].dtype)
-        rows: list[Rows] = []
-        h: Rows = batch.features
+        h, rows = batch.features, list[Rows]()
         with torch.no_grad():
             for layer, weight in zip(self.layers, self.weights, strict=True):
-                rows.append(aggregate(layer, operator, h, nodes, weight))
-                z = linear(layer, (Hop(operator),) * layer.hops, h, weight)
+                hops = batch.hops[: layer.hops]  # of the whole graph they are all alike
+                rows.append(aggregate(layer, hops, h, nodes, weight))
+                z = linear(layer, hops, h, weight)
                 h = torch.relu(z) if layer.activate else z
         return tuple(rows)
 
@@ -159,7 +155,7 @@ def whole_graph(encoder: Encoder, graph: Graph) -> MiniBatch:
     weight = encoder.weights[0]
     there = graph.to(weight.device)
     operator = encoder.architecture.operator(there).to(dtype=weight.dtype)
-    hops = (Hop(operator),) * encoder.hops
+    hops = (Hop(operator),) * encoder.architecture.reach
     return MiniBatch(there.features.to(dtype=weight.dtype), hops)
 
 
@@ -215,17 +211,18 @@ def _scored(layer: Layer, h: Rows, weight: Tensor) -> tuple[Tensor, Tensor, Tens
     return z[:, : layer.outputs], z[:, layer.outputs], z[:, layer.outputs + 1]
 
 
-def aggregate(layer: Layer, operator: Csr, h: Rows, nodes: Tensor, weight: Tensor) -> Rows:
+def aggregate(layer: Layer, hops: tuple[Hop, ...], h: Rows, nodes: Tensor, weight: Tensor) -> Rows:
     """`h_hat` itself, rows of `nodes`; only attention depends on the layer's own `weight`."""
+    if not hops:
+        return h[nodes]
+    last = hops[-1].operator[nodes]
     if layer.attends:
         _, sent, received = _scored(layer, h, weight)
-        return attention(operator[nodes], sent, received[nodes]) @ h
-    if layer.hops == 0:
-        return h[nodes]
+        return attention(last, sent, received[nodes]) @ h
     reached = h
-    for _ in range(layer.hops - 1):
-        reached = operator @ reached
-    reached = operator[nodes] @ reached
+    for hop in hops[:-1]:
+        reached = hop.operator @ reached
+    reached = last @ reached
     return beside([h[nodes], reached]) if layer.own else reached
 
 
@@ -256,8 +253,8 @@ def relu_dropout(
 ) -> Tensor:
     """`relu(z)`, each entry dropped with probability `rate` and the rest scaled up.
 
-    Eight entries share one random 64-bit number, so `rate` is rounded to 1/256; torch's dropout
-    takes two to four times as long. `of`: where the rows stood among how many that are drawn.
+    Eight entries share one random number, so `rate` is rounded to 1/256; torch's dropout takes two
+    to four times as long. `of`: where the rows stood among how many that are drawn.
     """
     threshold = round(rate * 256)
     if generator is None or threshold == 0:
@@ -300,10 +297,6 @@ class Head:
         """The columns of both."""
         weight = torch.cat([self.weight, more.weight], dim=1)
         return Head(weight, torch.cat([self.bias, more.bias]))
-
-    def double(self) -> Head:
-        """The same in float64."""
-        return Head(self.weight.double(), self.bias.double())
 
     def __call__(self, h: Tensor) -> Tensor:
         """Logits, a column per class."""

@@ -31,9 +31,7 @@ class PhaseClock:
         device: str = "cpu",
         now: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self._forward = forward
-        self._device = device
-        self._now = now
+        self._forward, self._device, self._now = forward, device, now
         self._phase: str | None = None
         self._since = 0.0
         self.seconds: dict[str, float] = {}
@@ -54,9 +52,8 @@ class PhaseClock:
         if torch.device(self._device).type == "cuda":
             torch.cuda.synchronize(self._device)
         moment = self._now()
-        if self._phase is not None:
-            spent = self.seconds.get(self._phase, 0.0)
-            self.seconds[self._phase] = spent + moment - self._since
+        if (old := self._phase) is not None:
+            self.seconds[old] = self.seconds.get(old, 0.0) + moment - self._since
         self._phase, self._since = phase, moment
 
 
@@ -67,10 +64,7 @@ def reset_peak_memory() -> None:
 
 
 def peak_memory_mb() -> float | None:
-    """Peak resident memory of the whole process in MB (10^6 bytes) since the last reset.
-
-    Where a reset is not possible it is the peak of the process's life; None on Windows.
-    """
+    """Peak resident memory of the process in MB since a reset, or of its life; None on Windows."""
     with suppress(OSError):
         for line in _STATUS.read_text().splitlines():
             if line.startswith("VmHWM:"):

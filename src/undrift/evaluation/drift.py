@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Protocol, runtime_checkable
 
 import torch
@@ -20,32 +21,19 @@ class Embeds(Protocol):
 
 
 def relative_drift(before: Tensor, after: Tensor) -> float:
-    """||after - before||_F / ||before||_F for embeddings of the same nodes.
-
-    Where `before` is all zeros it is 0 if nothing moved and infinite otherwise.
-
-    >>> import torch
-    >>> relative_drift(torch.tensor([[3.0, 4.0]]), torch.tensor([[3.0, 1.0]]))
-    0.6
-    """
+    """||after - before||_F / ||before||_F for embeddings of the same nodes; infinite from zero."""
     if before.shape != after.shape:
         raise InputError(
             f"drift compares embeddings of the same nodes and width, not {tuple(before.shape)} "
             f"with {tuple(after.shape)}; embed the same graph with the same encoder shape"
         )
     start = before.double()
-    moved = float((after.double() - start).norm())
-    length = float(start.norm())
-    if length == 0.0:
-        return 0.0 if moved == 0.0 else float("inf")
-    return moved / length
+    moved, length = float((after.double() - start).norm()), float(start.norm())
+    return moved / length if length else inf if moved else 0.0
 
 
 def principal_plane(first: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
-    """Both embeddings of the same nodes in the plane in which they vary most together (PCA).
-
-    The sign of an axis makes its largest weight positive: the same input gives the same plane.
-    """
+    """Both embeddings of the same nodes in the plane in which they vary most together (PCA)."""
     both = torch.cat([first.double(), last.double()])
     centred = both - both.mean(dim=0)
     axes = torch.linalg.svd(centred, full_matrices=False).Vh[:2].T

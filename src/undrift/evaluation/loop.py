@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +13,14 @@ from torch import Tensor
 
 from undrift.analytic.buffers import used_again
 from undrift.errors import InputError, not_installed
+from undrift.evaluation import protocols
 from undrift.evaluation.cost import PhaseClock, peak_memory_mb, reset_peak_memory
+from undrift.evaluation.detection import anomalies
+from undrift.evaluation.detection import open_world as unknown_classes
 from undrift.evaluation.drift import Embeds, relative_drift
 from undrift.evaluation.matrix import AccuracyMatrix, class_accuracy, node_accuracy
-from undrift.evaluation.protocols import (
-    Exam,
-    Protocol,
-    Split,
-    check_gradable,
-    check_returns,
-    exams,
-    graded_batches,
-    graded_nodes,
-    share_of_nodes,
-)
+from undrift.evaluation.metrics import mean_of
+from undrift.evaluation.protocols import Exam, Protocol, Split, exam_of, exams, graded_batches
 from undrift.formatting import counted
 from undrift.graphs import Graph
 from undrift.learners.base import Learner
@@ -46,13 +41,17 @@ class Grades:
 class Evaluation:
     """What came of running a learner over a stream, or over its first tasks.
 
-    A step is a task, or where classes come back a batch after which was graded
-    (`graded_batches`). `drift[t]` is the relative drift of the base task's embeddings between
-    the learner after step 0 and after step t (empty if the learner has no `embed`),
-    `state_bytes[t]` the size of its state after step t. `seconds` are per phase: `prepare` makes
-    the task graph, `learn` is the part of `observe` under no phase of the learner's own,
-    `evaluate` predicts, grades and measures drift. `embeddings` are those of the base task after
-    step 0 and after the last.
+    A step is a task, or where classes come back a batch after which was graded. `drift[t]` is the
+    relative drift of the base task's embeddings from step 0 to step t (empty if the learner has no
+    `embed`), `embeddings` are those after step 0 and after the last, `state_bytes[t]` is the size
+    of the state. `seconds` are per phase: `learn` is the part of `observe` under no phase of the
+    learner's own, `evaluate` predicts, grades and measures drift. `series[key][t]` is a measure by
+    the key of its metric, NaN where the step has none.
+
+    >>> from undrift import Propagation, evaluate, load_stream
+    >>> found = evaluate(Propagation(), load_stream("synthetic"))
+    >>> isinstance(found, Evaluation), found.tasks == len(found.by_class.rows)
+    (True, True)
     """
 
     grades: Mapping[Split, Grades]
@@ -61,6 +60,7 @@ class Evaluation:
     peak_memory_mb: float | None = None
     state_bytes: tuple[int, ...] = ()
     embeddings: tuple[Tensor, ...] = ()
+    series: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     @property
     def tasks(self) -> int:
@@ -70,39 +70,52 @@ class Evaluation:
     @property
     def by_class(self) -> AccuracyMatrix:
         """Class accuracy on the first split asked for."""
-        return next(iter(self.grades.values())).by_class
+        return next(iter(self.grades.values()), Grades()).by_class
 
     @property
     def by_node(self) -> AccuracyMatrix:
         """Node accuracy on the first split asked for."""
-        return next(iter(self.grades.values())).by_node
+        return next(iter(self.grades.values()), Grades()).by_node
+
+    def then(
+        self, learner: Any, clock: PhaseClock, measured: Mapping[str, float], **more: Any
+    ) -> Evaluation:
+        """What there is after one more step."""
+        kept = learner.nbytes()
+        clock.stop()
+        peak, keys = peak_memory_mb(), dict.fromkeys([*self.series, *measured])
+        before = {key: self.series.get(key, (nan,) * self.tasks) for key in keys}
+        return replace(
+            self,
+            seconds=dict(clock.seconds),
+            peak_memory_mb=None if peak is None else max(peak, self.peak_memory_mb or 0.0),
+            state_bytes=(*self.state_bytes, kept),
+            series={key: (*before[key], measured.get(key, nan)) for key in keys},
+            **more,
+        )
 
     def __repr__(self) -> str:
-        matrix, told = self.by_class, [counted(self.tasks, "task")]
-        if matrix.parts == "classes":
-            told = [counted(self.tasks, "batch", "batches")]
+        matrix, back = self.by_class, self.by_class.parts == "classes"
+        told = [counted(self.tasks, *(("batch", "batches") if back else ("task",)))]
         if matrix.rows:
-            lost = matrix.forgetting if matrix.parts == "tasks" else matrix.class_forgetting
+            lost = matrix.class_forgetting if back else matrix.forgetting
             told += [f"A_avg {matrix.a_avg:.1f}", f"A_f {matrix.a_f:.1f}", f"forgetting {lost:.1f}"]
+        told += [f"{key} {mean_of(self.series[key]):.1f}" for key in list(self.series)[:2]]
         return f"Evaluation({', '.join(told)})"
 
     def table(self) -> str:
-        """The accuracy matrix by class in percent, a row per step, with A_t at its end.
-
-        Columns are tasks (T0, T1, ...), or where classes come back classes (C0, C1, ...) in the
-        order of their arrival, with a row per step (S0, S1, ...).
-        """
+        """The accuracy matrix by class in percent: a row per step, a column per task or class."""
         matrix = self.by_class
         columns = max(map(len, matrix.rows), default=0)
         part, step = ("C", "S") if matrix.parts == "classes" else ("T", "T")
-        lines = [["after", *(f"{part}{i}" for i in range(columns)), "A_t"]]
+        text = "after" + "".join(f"{f'{part}{i}':>6}" for i in range(columns)) + "   A_t"
         for t, (row, mean) in enumerate(zip(matrix.rows, matrix.a_t, strict=True)):
-            empty = [""] * (columns - len(row))
-            lines.append([f"{step}{t}", *(f"{a:.1f}" for a in row), *empty, f"{mean:.1f}"])
-        return "\n".join(f"{head:5}" + "".join(f"{c:>6}" for c in rest) for head, *rest in lines)
+            accuracies = "".join(f"{accuracy:6.1f}" for accuracy in row)
+            text += f"\n{f'{step}{t}':5}{accuracies:{6 * columns}}{mean:6.1f}"
+        return text
 
     def plot(self, path: str | Path | None = None) -> Any:
-        """A matplotlib figure of A_t after each step, written to `path` if one is given."""
+        """A matplotlib figure of A_t, or of the first series, over steps; written to `path`."""
         try:
             from matplotlib.figure import Figure
             from matplotlib.ticker import MaxNLocator
@@ -110,13 +123,18 @@ class Evaluation:
             raise not_installed("figures need matplotlib", "figures") from error
         figure = Figure(figsize=(5, 3), layout="constrained")
         axes = figure.subplots()
-        axes.plot(range(1, self.tasks + 1), self.by_class.a_t, marker="o")
-        axes.set(xlabel="step", ylabel="A_t, percent", ylim=(0, 100))
+        shown = {"A_t": self.by_class.a_t} if self.by_class.rows else self.series
+        name, values = next(iter(shown.items()), ("", ()))
+        axes.plot(range(1, self.tasks + 1), values, marker="o")
+        axes.set(xlabel="step", ylabel=f"{name}, percent", ylim=(0, 100))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         if path is not None:
             figure.savefig(path)
         return figure
 
+
+Measure = Callable[[Learner, TaskStream, int], Mapping[str, float]]
+"""`measure(learner, stream, t)`: numbers by the keys of their metrics, after step t."""
 
 AfterTask = Callable[[int, Evaluation], None]
 """`after_task(t, so_far)`: called when task (batch) t has been learned and graded."""
@@ -129,17 +147,17 @@ def evaluate(
     *,
     protocol: Protocol = "global",
     splits: Sequence[Split] = ("test",),
+    measures: Sequence[Measure] = (),
     progress: Progress = silent,
-    after_task: AfterTask | None = None,
+    after_task: AfterTask = lambda t, so_far: None,
     so_far: Evaluation | None = None,
 ) -> Evaluation:
     """Let a learner observe the tasks of a stream one by one, and grade it after each.
 
     A stream of many batches where classes come back is graded after some of them
-    (`graded_batches`); a learner that cannot learn a class again is refused. Each exam is
-    predicted once and graded on every split of `splits`. The learner is changed: it ends having
-    observed the whole stream. What `after_task` takes is in no phase. With `so_far`, an
-    evaluation that was cut off goes on, of a learner that has observed the tasks in it.
+    (`graded_batches`); a learner that cannot learn a class again is refused. What `measures` give
+    after a step is in `series`. The learner ends having observed the whole stream. With `so_far`,
+    an evaluation that was cut off goes on, of a learner that has observed the tasks in it.
 
     Cost: the learner's own, plus one prediction over all nodes seen so far per task.
 
@@ -149,6 +167,7 @@ def evaluate(
     >>> [len(row) for row in done.grades["test"].by_class.rows]  # after task t, tasks 0 to t
     [1, 2, 3]
     """
+    protocols.check_fits(learner, stream)
     empty = _empty_grades([learner], stream, splits)
     clock = PhaseClock(progress, device=learner.device)
     clock.enter("prepare")
@@ -171,26 +190,25 @@ def evaluate(
         prepared = exams(stream, t, protocol, splits, built=built)
         total = 1 if protocol == "global" else t + 1
         accuracies = grade(learner, stream, prepared, clock, total)
-        embeddings, drift = so_far.embeddings, so_far.drift
+        more: dict[str, Any] = {"grades": _with_accuracies(so_far.grades, accuracies, stream, t)}
+        measured = {k: v for each in measures for k, v in each(learner, stream, t).items()}
         if isinstance(learner, Embeds):
-            base = _base_task(stream) if base is None else base
+            base = exam_of(stream, stream.nodes([0])).graph if base is None else base
             now = learner.embed(base).detach().cpu().clone()
-            embeddings = (embeddings[0] if embeddings else now, now)
-            drift = (*drift, relative_drift(*embeddings))
-        kept = learner.nbytes()
-        clock.stop()
-        peak = peak_memory_mb()
-        so_far = Evaluation(
-            grades=_with_accuracies(so_far.grades, accuracies, stream, t),
-            drift=drift,
-            seconds=dict(clock.seconds),
-            peak_memory_mb=None if peak is None else max(peak, so_far.peak_memory_mb or 0.0),
-            state_bytes=(*so_far.state_bytes, kept),
-            embeddings=embeddings,
-        )
-        if after_task is not None:
-            after_task(t, so_far)
+            both = (so_far.embeddings[0] if so_far.embeddings else now, now)
+            more |= {"embeddings": both, "drift": (*so_far.drift, relative_drift(*both))}
+        so_far = so_far.then(learner, clock, measured, **more)
+        after_task(t, so_far)
     return so_far
+
+
+def evaluate_tasks(
+    learner: Learner, stream: TaskStream, *, open_world: bool = False, **how: Any
+) -> Evaluation:
+    """`evaluate` as runs do it: on test and validation nodes, open world and anomalies if asked."""
+    measures = [unknown_classes] * open_world + [anomalies] * (stream.normal is not None)
+    how |= {"splits": protocols.splits_of(stream), "measures": measures}
+    return evaluate(learner, stream, **how)
 
 
 @dataclass
@@ -211,38 +229,40 @@ def evaluate_together(
 ) -> list[Outcome]:
     """Grade many learners as `evaluate` grades each; what they have in common is done once.
 
-    All observe task t before any observes task t + 1. One that fails is left out from there on.
-    Memory: the state of all learners at once, less the tensors they share.
+    One that fails is left out from there on. Memory: all states, less the tensors they share.
     """
     empty = _empty_grades(learners, stream, splits)
     outcomes = [Outcome(empty) for _ in learners]
     graded = graded_batches(stream)
     built: dict[int, Exam] = {}
     total = len(stream) * len(learners)
+
+    def going(phase: str, t: int) -> Iterator[tuple[Learner, Outcome]]:
+        for k, (learner, outcome) in enumerate(zip(learners, outcomes, strict=True)):
+            progress(phase, t * len(learners) + k, total)
+            if outcome.error is None:
+                yield learner, outcome
+
     for t in range(len(stream)):
-        task, done = stream.task(t), t * len(learners)
+        task = stream.task(t)
         with sharing():
-            for k, (learner, outcome) in enumerate(zip(learners, outcomes, strict=True)):
-                progress("learn", done + k, total)
-                if outcome.error is None:
-                    try:
-                        learner.observe(stream.until(t) if learner.sees_all else task)
-                    except Exception as error:
-                        outcome.error = error
+            for learner, outcome in going("learn", t):
+                try:
+                    learner.observe(stream.until(t) if learner.sees_all else task)
+                except Exception as error:
+                    outcome.error = error
         if t not in graded:
             continue
         prepared = list(exams(stream, t, protocol, splits, built=built))
         with sharing():
-            for k, (learner, outcome) in enumerate(zip(learners, outcomes, strict=True)):
-                progress("grade", done + k, total)
-                if outcome.error is None:
-                    accuracies = grade(learner, stream, prepared, silent, 1)
-                    outcome.grades = _with_accuracies(outcome.grades, accuracies, stream, t)
+            for learner, outcome in going("grade", t):
+                accuracies = grade(learner, stream, prepared, silent, 1)
+                outcome.grades = _with_accuracies(outcome.grades, accuracies, stream, t)
     progress("grade", total, total)
     return outcomes
 
 
-Accuracies = dict[tuple[Split, int], tuple[float, float]]
+Accuracies = dict[tuple[str, int], tuple[float, float]]
 """Class and node accuracy by split and part."""
 
 
@@ -273,36 +293,23 @@ def _empty_grades(
     """Matrices without a row, if these learners can be graded on the stream."""
     if not splits:
         raise InputError("an evaluation needs at least one split to grade; pass splits=('test',)")
-    check_gradable(stream, splits)
+    protocols.check_gradable(stream, splits)
     for learner in learners:
-        check_returns(learner, returning=stream.returning)
+        protocols.check_returns(learner, returning=stream.returning)
     if not stream.returning:
         return {split: Grades() for split in splits}
-    return {
-        split: Grades(
-            AccuracyMatrix(parts="classes"),
-            AccuracyMatrix(parts="classes", weights=graded_nodes(stream, split)),
-        )
-        for split in splits
-    }
+    by_class = AccuracyMatrix(parts="classes")
+    nodes = {split: protocols.graded_nodes(stream, split) for split in splits}
+    return {split: Grades(by_class, replace(by_class, weights=w)) for split, w in nodes.items()}
 
 
 def _with_accuracies(
     grades: Mapping[Split, Grades], accuracies: Accuracies, stream: TaskStream, t: int
 ) -> dict[Split, Grades]:
-    """The accuracy matrices with the row of task t."""
     seen = range(len(stream.seen(t)) if stream.returning else t + 1)
-    share = share_of_nodes(stream, t) if stream.returning else None
-    return {
-        split: Grades(
-            old.by_class.then([accuracies[split, i][0] for i in seen], share),
-            old.by_node.then([accuracies[split, i][1] for i in seen], share),
-        )
-        for split, old in grades.items()
-    }
-
-
-def _base_task(stream: TaskStream) -> Graph:
-    """The base task's graph without labels, to measure how far its embeddings move."""
-    part = stream.graph.subgraph(stream.nodes([0]))
-    return Graph(part.features, part.adjacency)
+    share = protocols.share_of_nodes(stream, t) if stream.returning else None
+    grown = {}
+    for split, old in grades.items():
+        by_class, by_node = zip(*(accuracies[split, i] for i in seen), strict=True)
+        grown[split] = Grades(old.by_class.then(by_class, share), old.by_node.then(by_node, share))
+    return grown

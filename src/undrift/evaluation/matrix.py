@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import nan
 from statistics import fmean
 from typing import TYPE_CHECKING, Literal
 
@@ -40,29 +41,21 @@ class AccuracyMatrix:
     shares: Sequence[float] = ()
 
     def __post_init__(self) -> None:
-        self._check_lengths()
-        wrong = [(t, a) for t, row in enumerate(self.rows) for a in row if not 0.0 <= a <= 100.0]
-        if wrong:
-            raise InputError(
-                f"row {wrong[0][0]} of an accuracy matrix holds {wrong[0][1]}; accuracies are in "
-                "percent, 0 to 100"
-            )
         # tuples, so that what is frozen cannot be changed through a list that was passed in
-        object.__setattr__(self, "rows", tuple(tuple(float(a) for a in row) for row in self.rows))
+        object.__setattr__(self, "rows", tuple(tuple(map(float, row)) for row in self.rows))
         object.__setattr__(self, "shares", tuple(self.shares))
         if self.weights is not None:
             object.__setattr__(self, "weights", tuple(self.weights))
-
-    def _check_lengths(self) -> None:
         lengths = [len(row) for row in self.rows]
-        if self.parts == "tasks":
-            wrong = next((t for t, length in enumerate(lengths) if length != t + 1), None)
-            if wrong is not None:
+        for t, length in enumerate(lengths):
+            if self.parts == "tasks" and length != t + 1:
                 raise InputError(
-                    f"row {wrong} of an accuracy matrix needs {wrong + 1} entries, one per task "
-                    f"seen, not {lengths[wrong]}"
+                    f"row {t} of an accuracy matrix needs {t + 1} entries, one per task seen, not "
+                    f"{length}"
                 )
-        elif lengths != sorted(lengths) or 0 in lengths or len(self.shares) != len(lengths):
+        if self.parts == "classes" and (
+            lengths != sorted(lengths) or 0 in lengths or len(self.shares) != len(lengths)
+        ):
             raise InputError(
                 "an accuracy matrix of classes needs rows that do not get shorter, and a share "
                 f"for each, not {lengths} entries with {len(self.shares)} shares"
@@ -72,6 +65,12 @@ class AccuracyMatrix:
                 f"an accuracy matrix of {max(lengths)} parts needs a weight for each, not "
                 f"{len(self.weights)}"
             )
+        for t, row in enumerate(self.rows):
+            if wrong := [accuracy for accuracy in row if not 0.0 <= accuracy <= 100.0]:
+                raise InputError(
+                    f"row {t} of an accuracy matrix holds {wrong[0]}; accuracies are in percent, "
+                    "0 to 100"
+                )
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -97,27 +96,23 @@ class AccuracyMatrix:
 
 
 def class_accuracy(predicted: Tensor, truth: Tensor, classes: Sequence[int]) -> float:
-    """Mean over the classes of each class's accuracy, in percent: every class counts the same.
-
-    A class without a node in `truth` is left out; without any node the accuracy is NaN.
-    """
-    _check_shapes(predicted, truth)
+    """Mean of the accuracy of each class that has a node, in percent; NaN without any node."""
+    right = _right(predicted, truth)
     members = [truth == c for c in classes]
-    parts = [node_accuracy(predicted[of], truth[of]) for of in members if bool(of.any())]
-    return fmean(parts) if parts else float("nan")
+    parts = [100.0 * int(right[of].sum()) / int(of.sum()) for of in members if bool(of.any())]
+    return fmean(parts) if parts else nan
 
 
 def node_accuracy(predicted: Tensor, truth: Tensor) -> float:
     """Share of nodes predicted right, in percent: every node counts the same."""
-    _check_shapes(predicted, truth)
-    if truth.numel() == 0:
-        return float("nan")
-    return 100.0 * int((predicted == truth).sum()) / truth.numel()
+    right = _right(predicted, truth)
+    return 100.0 * int(right.sum()) / right.numel() if right.numel() else nan
 
 
-def _check_shapes(predicted: Tensor, truth: Tensor) -> None:
+def _right(predicted: Tensor, truth: Tensor) -> Tensor:
     if predicted.shape != truth.shape:
         raise InputError(
             f"predictions of shape {tuple(predicted.shape)} cannot be graded against labels of "
             f"shape {tuple(truth.shape)}; predict one class per node"
         )
+    return predicted == truth

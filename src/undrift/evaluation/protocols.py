@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -12,6 +12,7 @@ from torch import Tensor
 from undrift.errors import InputError, unknown_name
 from undrift.graphs import Graph
 from undrift.learners.base import Learner
+from undrift.learners.registry import fitting_methods
 from undrift.streams.stream import TaskStream
 
 Protocol = Literal["global", "local"]
@@ -25,17 +26,16 @@ MOST = 20
 
 @dataclass(frozen=True)
 class Exam:
-    """One graph to predict, and what is needed to grade the prediction.
+    """One graph to predict, without labels, and what is needed to grade the prediction.
 
-    `graph` carries no labels: it is what the learner gets. `truth` and `task` give the class
-    and the task of each of its nodes, `masks` the nodes that count, per split; all on the CPU.
-    Where classes come back, the class's place in the order of arrival stands for the task.
+    `truth` and `task` give the class and the task of each node (where classes come back, the
+    class's place in the order of arrival), `masks` the nodes that count, per split.
     """
 
     graph: Graph
     truth: Tensor
     task: Tensor
-    masks: Mapping[Split, Tensor]
+    masks: Mapping[str, Tensor]
 
 
 def exams(
@@ -48,21 +48,17 @@ def exams(
 ) -> Iterator[Exam]:
     """The exams after task t.
 
-    `global`: one exam, the induced subgraph of every class seen so far. Edges between tasks are
-    kept and nodes of later tasks are absent, so nothing tells which task a node belongs to (the
-    paper's global testing protocol). Where classes come back, all nodes of a class seen are in
-    it: a class is graded on the same test nodes at every step.
-
-    `local`: one exam per task seen, its own graph alone. Which nodes come together gives the
-    task away, so scores are higher than a deployed learner would get. Such an exam is the same at
-    every t: pass the same dict as `built` to make each once.
-
-    Cost: the edges of the nodes examined.
+    `global`: one exam, the induced subgraph of every class seen so far. Nothing tells which task a
+    node belongs to (the paper's protocol). Where classes come back, all nodes of a class seen are
+    in it. `local`: one exam per task seen, its own graph alone; which nodes come together gives
+    the task away. Exams in `built` are not made again. Cost: the edges of the nodes examined.
     """
     if protocol not in PROTOCOLS:
         raise unknown_name("protocol", protocol, PROTOCOLS)
     if protocol == "global":
-        yield _exam(stream, range(t + 1), splits)
+        back = stream.returning
+        seen = of_classes(stream, stream.seen(t)) if back else stream.nodes(range(t + 1))
+        yield exam_of(stream, seen, splits)
         return
     if stream.returning:
         raise InputError(
@@ -71,39 +67,58 @@ def exams(
         )
     kept = {} if built is None else built
     for i in range(t + 1):
-        if i not in kept:
-            kept[i] = _exam(stream, [i], splits)
+        kept[i] = kept.get(i) or exam_of(stream, stream.nodes([i]), splits)
         yield kept[i]
 
 
 def check_gradable(stream: TaskStream, splits: Sequence[Split]) -> None:
     """Reject a split in which some task (some class, where those come back) has no node."""
+    if stream.holds != "graphs":
+        raise InputError(
+            f"stream {stream.name!r} holds {stream.holds}, which have no nodes to grade or to "
+            "search on; use evaluate_ranking, and give settings in place of a search"
+        )
     for split in splits:
         if split not in SPLITS:
             raise unknown_name("split", split, SPLITS)
         of = stream.graph.labelled() if stream.returning else stream.task_of
         graded = set(of[getattr(stream, split)].tolist())
         wanted = stream.arrived if stream.returning else range(len(stream))
-        missing = [part for part in wanted if part not in graded]
-        if missing:
-            what = "class" if stream.returning else "task"
+        what = "class" if stream.returning else "task"
+        for part in (part for part in wanted if part not in graded):
             raise InputError(
-                f"{what} {missing[0]} of stream {stream.name!r} has no {split} node, so its "
+                f"{what} {part} of stream {stream.name!r} has no {split} node, so its "
                 f"accuracy is undefined; put some of its nodes into {split}"
             )
 
 
+def splits_of(stream: TaskStream) -> tuple[Split, ...]:
+    """Test and, where every task has some, validation nodes."""
+    try:
+        check_gradable(stream, ("val",))
+    except InputError:
+        return ("test",)
+    return ("test", "val")
+
+
+def check_fits(learner: Any, stream: Any) -> None:
+    """Reject a learner of graphs on sessions, and one of sessions on graphs."""
+    if learner.learns != stream.holds:
+        known = ", ".join(fitting_methods(stream.holds))
+        raise InputError(
+            f"method {learner.name!r} learns {learner.learns}, and stream {stream.name!r} holds "
+            f"{stream.holds}; take one of: {known}"
+        )
+
+
 def check_returns(learner: Learner, *, returning: bool) -> None:
     """Reject a learner that cannot learn a class again, where classes come back."""
-    if returning:
+    if returning and (learner.verbs_need or not learner.returns):
         learner._must("returns", "learn a class that comes back")
 
 
 def graded_batches(stream: TaskStream) -> tuple[int, ...]:
-    """The batches after which a stream is graded, the last among them.
-
-    Every task where no class comes back; else every batch, or `MOST` of them.
-    """
+    """The batches after which a stream is graded: every one, or where classes come back `MOST`."""
     batches = len(stream)
     if not stream.returning or batches <= MOST:
         return tuple(range(batches))
@@ -123,24 +138,20 @@ def graded_nodes(stream: TaskStream, split: Split) -> tuple[int, ...]:
     return tuple(int((labels == c).sum()) for c in stream.arrived)
 
 
-def _exam(stream: TaskStream, tasks: Sequence[int], splits: Sequence[Split]) -> Exam:
+def of_classes(stream: TaskStream, classes: Iterable[int]) -> Tensor:
+    """All nodes of these classes."""
     labels = stream.graph.labelled()
-    nodes = stream.nodes(tasks)
+    wanted = torch.tensor(sorted(classes), dtype=torch.int64, device=labels.device)
+    return torch.isin(labels, wanted).nonzero().flatten()
+
+
+def exam_of(stream: TaskStream, nodes: Tensor, splits: Sequence[Split] = ()) -> Exam:
+    """The exam on some nodes, and the edges between them."""
+    part, truth = stream.graph.subgraph(nodes), stream.graph.labelled()[nodes].cpu()
+    task = stream.task_of[nodes].cpu()
     if stream.returning:
-        seen = torch.tensor(stream.seen(max(tasks)), device=labels.device)
-        nodes = torch.isin(labels, seen).nonzero().flatten()
-    part = stream.graph.subgraph(nodes)
-    truth = labels[nodes].cpu()
-    return Exam(
-        graph=Graph(part.features, part.adjacency),
-        truth=truth,
-        task=_places(stream, truth) if stream.returning else stream.task_of[nodes].cpu(),
-        masks={split: getattr(stream, split)[nodes].cpu() for split in splits},
-    )
-
-
-def _places(stream: TaskStream, labels: Tensor) -> Tensor:
-    """The place of each node's class in the order of arrival."""
-    places = torch.empty(max(stream.arrived) + 1, dtype=torch.int64)
-    places[list(stream.arrived)] = torch.arange(len(stream.arrived))
-    return places[labels]
+        places = torch.empty(max(stream.arrived) + 1, dtype=torch.int64)
+        places[list(stream.arrived)] = torch.arange(len(stream.arrived))
+        task = places[truth]
+    masks: dict[str, Tensor] = {split: getattr(stream, split)[nodes].cpu() for split in splits}
+    return Exam(Graph(part.features, part.adjacency), truth, task, masks)

@@ -2,29 +2,54 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
+import signal
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from undrift.errors import InputError
 from undrift.evaluation.metrics import METRICS
 from undrift.experiments.checkpoint import clean
-from undrift.experiments.manifest import update_manifest
 from undrift.experiments.plan import BenchPlan, Job, chosen_by, is_done, jobs_of
-from undrift.experiments.worker import BUSY, DONE, FAILED, STEP, WARNING, WorkerSettings, work
-from undrift.machine import check_device
+from undrift.experiments.search import SearchSpec, save_search, search
+from undrift.experiments.store import update_manifest
+from undrift.machine import check_device, failure
 from undrift.storage.files import make_folder, writable_folder
+from undrift.storage.lock import BusyError, exclusive
+
+if TYPE_CHECKING:
+    from undrift.evaluation.loop import Evaluation
 
 Seconds = Callable[[Job], float]
+Say = Callable[..., None]
 
+STEP, WARNING, DONE, FAILED, BUSY = "step", "warning", "done", "failed", "busy"
+"""A worker says (STEP, what it is at, share done), (WARNING, sentence), and in the end (DONE,),
+(FAILED, error, trace) or (BUSY,).
+"""
+
+_PERIOD = 0.2  # seconds between two reports of a worker
 _TICK = 0.5  # seconds between two looks at what is shown
 _BUSY_PAUSE = 2.0  # seconds before a job that another bench has is looked at again
+
+
+@dataclass(frozen=True)
+class WorkerSettings:
+    """How workers work: torch threads, whether tasks are checkpointed, who else is told."""
+
+    threads: int = 1
+    checkpoints: bool = True
+    trackers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -40,9 +65,9 @@ class Failure:
 class Progress:
     """Where a bench is: what `watch` is shown.
 
-    `found` were done before it began, `done` since; `running` gives for each busy worker its
-    job, what it is at, the share done and since when (`time.monotonic`). `waiting` counts runs
-    whose search is not finished, `known` has the ids of all jobs that could start so far.
+    `found` were done before it began, `done` since; `running` gives by id a job, what it is at,
+    the share done and since when (`time.monotonic`). `waiting` counts runs whose search is not
+    finished, `known` has the ids of all jobs that could start so far.
     """
 
     found: int = 0
@@ -66,7 +91,7 @@ class Progress:
 
 
 def survey(plans: Sequence[BenchPlan], out: str | Path) -> Progress:
-    """What of these plans is done and what is missing, without doing anything."""
+    """What of these plans is done and what is missing."""
     progress = Progress()
     _look(progress, plans, Path(out))
     return progress
@@ -83,16 +108,15 @@ def bench(
     out: str | Path,
     *,
     workers: int = 1,
-    settings: WorkerSettings = WorkerSettings(),  # noqa: B008  # frozen
+    settings: WorkerSettings = WorkerSettings(),  # frozen
     seconds: Seconds = lambda job: 0.0,
     watch: Callable[[Progress], None] = lambda progress: None,
 ) -> Progress:
     """Do every job of the plans that is not done, `workers` at a time in processes of their own.
 
-    A finished run is never made again, a run that was cut off goes on from its last finished
-    task, a failed one is reported and the others go on. Several benches may share a folder: a
-    job is locked while it runs, and the system lets go of the lock of a killed process. The
-    longest jobs by `seconds` start first, so that no long one is left for the end.
+    A finished run is never made again, one that was cut off goes on, a failed one is reported and
+    the others go on. Several benches may share a folder: a job is locked while it runs. The
+    longest jobs by `seconds` start first.
     """
     for plan in plans:
         check_device(plan.device)
@@ -102,18 +126,15 @@ def bench(
     progress = Progress()
     chosen = _look(progress, plans, out, seconds)
     _write_manifests(plans, chosen, progress, out)
-    pool = _Workers(workers, out, settings)  # which start as there are jobs for them
-    try:
+    with _Workers(workers, out, settings) as pool:  # which start as there are jobs for them
         while progress.pending or progress.running:
             pool.assign(progress)
             watch(progress)
             finished = pool.listen(progress)
-            if any(job.search for job in finished):  # runs that waited for it may start
+            if any(isinstance(job, SearchSpec) for job in finished):  # runs that waited may start
                 chosen = _look(progress, plans, out, seconds)
             if finished:
                 _write_manifests(plans, chosen, progress, out)
-    finally:
-        pool.end()
     _write_manifests(plans, chosen, progress, out)
     watch(progress)
     return progress
@@ -124,14 +145,11 @@ def _look(
 ) -> dict[str, dict[str, Any]]:
     """Enter the jobs that can start now and were not known, the longest first; what is chosen."""
     chosen = chosen_by(plans, out)
-    for job in jobs_of(plans, chosen):
-        if job.id not in progress.known:
-            progress.known.add(job.id)
-            if is_done(job, out):
-                progress.found += 1
-            else:
-                progress.pending.append(job)
-    progress.pending.sort(key=seconds, reverse=True)
+    new = [job for job in jobs_of(plans, chosen) if job.id not in progress.known]
+    progress.known.update(job.id for job in new)
+    missing = [job for job in new if not is_done(job, out)]
+    progress.found += len(new) - len(missing)
+    progress.pending = sorted([*progress.pending, *missing], key=seconds, reverse=True)
     cells = (cell for plan in plans for cell in plan.cells())
     progress.waiting = sum(1 for cell in cells if cell.search and cell.search.id not in chosen)
     return chosen
@@ -140,7 +158,7 @@ def _look(
 def _write_manifests(
     plans: Sequence[BenchPlan], chosen: Mapping[str, Any], progress: Progress, out: Path
 ) -> None:
-    failed = {failure.job.id: failure.error for failure in progress.failed}
+    failed = {each.job.id: each.error for each in progress.failed}
     for plan in plans:
         update_manifest(plan.manifest(chosen, failed), out)
 
@@ -149,16 +167,16 @@ class _Workers:
     """Processes that take jobs; one that dies is replaced and its job counts as failed."""
 
     def __init__(self, number: int, out: Path, settings: WorkerSettings) -> None:
-        self._out = str(out)
-        self._settings = settings
-        self._number = number
+        self._number, self._out, self._settings = number, str(out), settings
         self._context = multiprocessing.get_context("spawn")  # fork does not go with threads
         self._idle: list[tuple[BaseProcess, Connection]] = []
         self._busy: dict[Connection, tuple[BaseProcess, Job, float]] = {}
         self._later: dict[str, float] = {}
 
-    def end(self) -> None:
-        """End every process."""
+    def __enter__(self) -> _Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         everyone = [*self._idle, *((busy[0], c) for c, busy in self._busy.items())]
         for process, connection in everyone:
             with suppress(OSError):
@@ -168,7 +186,6 @@ class _Workers:
             process.join(5)
 
     def assign(self, progress: Progress) -> None:
-        """Give jobs to idle workers, starting workers up to the number allowed."""
         now = time.monotonic()
         ready = [job for job in progress.pending if self._later.get(job.id, 0.0) <= now]
         while ready and len(self._busy) < self._number:
@@ -183,7 +200,6 @@ class _Workers:
             progress.running[job.id] = (job, "starting", 0.0, now)
 
     def listen(self, progress: Progress) -> list[Job]:
-        """Hear what workers have to say, for a moment; the jobs that ended in it."""
         if not self._busy:
             time.sleep(_TICK)  # all that is left is in the hands of another bench
             return []
@@ -191,29 +207,28 @@ class _Workers:
         for connection in wait(list(self._busy), timeout=_TICK):
             assert isinstance(connection, Connection)  # noqa: S101  # only those were given
             process, job, since = self._busy[connection]
-            alive = True
+            freed = [(process, connection)]
             try:
                 what, *told = connection.recv()
             except (EOFError, OSError):
-                alive = False
-                what, told = FAILED, [self._cause_of_death(process), ""]
+                freed, what, told = [], FAILED, [self._cause_of_death(process), ""]
             if what == STEP:
                 progress.running[job.id] = (job, told[0], told[1], since)
-            elif what == WARNING:
+                continue
+            if what == WARNING:
                 progress.warnings.append((job, told[0]))
+                continue
+            del self._busy[connection], progress.running[job.id]
+            self._idle += freed
+            if what == BUSY:  # another bench has it: it comes again
+                self._later[job.id] = time.monotonic() + _BUSY_PAUSE
+                progress.pending.append(job)
+                continue
+            finished.append(job)
+            if what == DONE:
+                progress.done.append((job, time.monotonic() - since))
             else:
-                del self._busy[connection], progress.running[job.id]
-                if alive:
-                    self._idle.append((process, connection))
-                if what == BUSY:  # another bench has it: it comes again
-                    self._later[job.id] = time.monotonic() + _BUSY_PAUSE
-                    progress.pending.append(job)
-                    continue
-                finished.append(job)
-                if what == DONE:
-                    progress.done.append((job, time.monotonic() - since))
-                else:
-                    progress.failed.append(Failure(job, *told))
+                progress.failed.append(Failure(job, *told))
         return finished
 
     def _given(self, job: Job) -> tuple[BaseProcess, Connection]:
@@ -222,7 +237,7 @@ class _Workers:
             idle = bool(self._idle)
             process, connection = self._idle.pop() if idle else self._start()
             try:
-                connection.send(job.model_dump_json())
+                connection.send(job)
                 return process, connection
             except OSError as error:
                 connection.close()
@@ -235,8 +250,7 @@ class _Workers:
             target=work, args=(there, self._out, self._settings), daemon=True
         )
         try:
-            with _threads_in_environment(self._settings.threads):
-                process.start()
+            process.start()
         except OSError as error:  # no memory for another, or killed before it had begun
             here.close()
             raise ChildProcessError(
@@ -256,15 +270,76 @@ class _Workers:
         return f"its process ended with exit code {code}"
 
 
-@contextmanager
-def _threads_in_environment(threads: int) -> Iterator[None]:
-    """BLAS libraries read their number of threads when they load, before torch can be asked."""
-    names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-    before = {name: os.environ[name] for name in names if name in os.environ}
-    os.environ.update(dict.fromkeys(names, str(threads)))
+def work(connection: Connection, out: str, settings: WorkerSettings) -> None:
+    """Serve jobs from the connection until it is closed. The target of a worker process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
+    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
+    logging.getLogger("undrift").setLevel(logging.ERROR)  # what is to note the parent has noted
+    # BLAS libraries read their number of threads when they load, before torch can be asked
+    libraries = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+    os.environ.update(dict.fromkeys(libraries, str(settings.threads)))
+    import torch
+
+    torch.set_num_threads(settings.threads)
+    with suppress(EOFError):  # the bench has closed its end: no more jobs
+        while True:
+            perform(connection.recv(), Path(out), lambda *m: connection.send(m), settings)
+
+
+def perform(job: Job, out: Path, say: Say, settings: WorkerSettings) -> None:
+    """Do a job unless another process does it now or has done it; errors are said, not raised."""
     try:
-        yield
-    finally:
-        for name in names:
-            del os.environ[name]
-        os.environ.update(before)
+        with exclusive(make_folder(out / "locks") / f"{job.id}.lock", f"running {job.name}"):
+            if not is_done(job, out):
+                _do(job, out, say, settings)
+        say(DONE)
+    except BusyError:
+        say(BUSY)
+    except InputError as error:
+        say(FAILED, " ".join(str(error).split()), "")
+    except Exception as error:
+        say(FAILED, failure(error), traceback.format_exc())
+
+
+def _do(job: Job, out: Path, say: Say, settings: WorkerSettings) -> None:
+    from undrift.experiments.run import execute, prepare
+    from undrift.experiments.tracking import trackers
+
+    done, last = 0, 0.0
+
+    def show(what: str, share: float) -> None:
+        """Not more often than a reader can follow."""
+        nonlocal last
+        if time.monotonic() - last >= _PERIOD:
+            last = time.monotonic()
+            say(STEP, what, share)
+
+    def after_task(t: int, evaluation: Evaluation) -> None:
+        nonlocal done
+        done = t + 1
+        told.after_task(t, evaluation)
+
+    show("loading the stream", 0.0)
+    if isinstance(job, SearchSpec):
+        tried = search(job, progress=lambda what, k, n: show(f"{what} {k}/{n}", k / max(n, 1)))
+        save_search(tried, out)
+        return
+    prepared = prepare(job)
+    tasks, told = len(prepared.stream), trackers(settings.trackers, out)
+    with told.following(prepared.spec):
+        result = execute(
+            prepared,
+            out,
+            progress=lambda phase, *_: show(f"task {done + 1}/{tasks} {phase}", done / tasks),
+            after_task=after_task,
+            checkpoints=settings.checkpoints,
+            warn=lambda sentence: say(WARNING, sentence),
+        )
+        told.finish(result)
+
+
+def _end_with_parent(parent: int) -> None:
+    """End this process once its parent is gone: a killed bench must not leave workers behind."""
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)

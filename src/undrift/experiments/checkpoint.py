@@ -1,7 +1,4 @@
-"""What runs leave in a folder while they go on; one that was cut off goes on from its last task.
-
-Importing this module does not import torch.
-"""
+"""What runs leave in a folder while they go on. Does not import torch before it is used."""
 
 from __future__ import annotations
 
@@ -36,17 +33,28 @@ def save_checkpoint(folder: str | Path, learner: Learner, so_far: Evaluation) ->
 
 
 def load_checkpoint(folder: str | Path, learner: Learner) -> Evaluation | None:
-    """Bring the learner to where the run was cut off; None, and nothing done, without a file.
+    """Bring the learner to where the run was cut off; None, and nothing done, without a sound file.
 
-    A damaged file, or one of other settings, counts as none: the run starts again.
+    One of other settings counts as none: the run starts again.
     """
+    from undrift.evaluation.loop import Evaluation, Grades
+    from undrift.evaluation.matrix import AccuracyMatrix
     from undrift.storage.state import State
+
+    def under(prefix: str) -> dict[str, Any]:
+        named = saved.tensors.items()
+        return {n.removeprefix(prefix): t for n, t in named if n.startswith(prefix)}
 
     try:
         saved = load_state(Path(folder) / _NAME)
-        so_far = _evaluation(saved.values["evaluation"], _under(saved.tensors, _EMBEDDING))
-        tensors = _under(saved.tensors, _LEARNER)
-        learner.load(State(saved.method, saved.params, tensors, saved.values["learner"]))
+        plain, embeddings = saved.values["evaluation"], under(_EMBEDDING)
+        grades = {
+            split: Grades(*(AccuracyMatrix(**both[by]) for by in ("by_class", "by_node")))
+            for split, both in plain["grades"].items()
+        }
+        ordered = tuple(embeddings[str(k)] for k in range(len(embeddings)))
+        so_far = Evaluation(**tuples(plain) | {"grades": grades, "embeddings": ordered})
+        learner.load(State(saved.method, saved.params, under(_LEARNER), saved.values["learner"]))
     except (InputError, KeyError, TypeError, ValueError):
         return None
     return so_far
@@ -75,19 +83,3 @@ def make_room(out: str | Path) -> None:
     for path in Path(out).glob(f"*/{_NAME}"):
         with suppress(InputError), exclusive(make_folder(locks) / f"{path.parent.name}.lock", ""):
             drop_checkpoint(path.parent)
-
-
-def _evaluation(plain: dict[str, Any], embeddings: dict[str, Any]) -> Evaluation:
-    from undrift.evaluation.loop import Evaluation, Grades
-    from undrift.evaluation.matrix import AccuracyMatrix
-
-    grades = {
-        split: Grades(*(AccuracyMatrix(**both[by]) for by in ("by_class", "by_node")))
-        for split, both in plain["grades"].items()
-    }
-    ordered = tuple(embeddings[str(k)] for k in range(len(embeddings)))
-    return Evaluation(**tuples(plain) | {"grades": grades, "embeddings": ordered})
-
-
-def _under(tensors: dict[str, Any], prefix: str) -> dict[str, Any]:
-    return {n.removeprefix(prefix): t for n, t in tensors.items() if n.startswith(prefix)}

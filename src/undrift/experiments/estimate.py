@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.resources import files
@@ -11,6 +12,7 @@ from typing import NamedTuple
 
 from undrift.experiments.plan import BenchPlan, Job
 from undrift.experiments.result import Result
+from undrift.experiments.search import SearchSpec
 from undrift.experiments.spec import RunSpec
 
 _SHARED_GRID = 8.0  # a grid of one training, in runs: measured on CS-CL (benchmarks/bench_grid.py)
@@ -31,47 +33,44 @@ class TimeEstimate(NamedTuple):
 
 
 class Estimator:
-    """Seconds per job, one thread: measured in this folder, or guessed from recorded ones.
-
-    Those (`reference_seconds.json`) are of another machine: the runs in the folder scale them.
-    """
+    """Seconds per job: measured in this folder, or those of another machine, scaled by these."""
 
     def __init__(self, results: Iterable[Result] = ()) -> None:
-        times: dict[tuple[str, str], list[float]] = {}
+        times: dict[tuple[str, str], list[float]] = defaultdict(list)
         for result in results:
-            key = (result.spec.place, result.spec.method)
-            times.setdefault(key, []).append(result.cost.total_seconds)
+            times[result.spec.place, result.spec.method].append(result.cost.total_seconds)
         self._mean = {key: fmean(values) for key, values in times.items()}
-        reference = _reference()
-        ratios = [self._mean[key] / reference[key] for key in self._mean if key in reference]
-        self._pace = fmean(ratios) if ratios else 1.0
+        known = self._mean.keys() & _reference().keys()
+        self._pace = fmean([self._mean[key] / _reference()[key] for key in known] or [1.0])
 
     def seconds(self, job: Job) -> float:
         """What a job will take."""
-        one, spec = self._run(job.base)[0], job.search
-        if spec is None:
+        one, _ = self._run(job)
+        if isinstance(job, RunSpec):
             return one
-        if spec.trainings > 1:
-            return one * _TRAINED * spec.settings
-        usual = float(spec.base.params.get("alpha", _ALPHA))
-        wide = sum(max(0.0, (float(a) / usual) ** 3 - 1) for a in spec.grid.get("alpha", ()))
-        return one * (min(spec.settings, _SHARED_GRID) + wide)
+        if job.trainings > 1:
+            return one * _TRAINED * job.settings
+        usual = float(job.base.params.get("alpha", _ALPHA))
+        wide = sum(max(0.0, (float(a) / usual) ** 3 - 1) for a in job.grid.get("alpha", ()))
+        return one * (min(job.settings, _SHARED_GRID) + wide)
 
     def plan(self, jobs: Sequence[Job], plans: Sequence[BenchPlan]) -> TimeEstimate:
         """What these jobs take, and the runs that wait for one of them."""
-        pending = {job.id for job in jobs if job.search}
-        cells = (cell for plan in plans for cell in plan.cells())
+        pending = {job.id for job in jobs if isinstance(job, SearchSpec)}
+        cells = [(c.search.id, c) for p in plans for c in p.cells() if c.search]
         waiting = {
-            (c.search.id, c.row.label if c.row.params else "", c.run.seed): c.run
-            for c in cells
-            if c.search and c.search.id in pending
+            (search, cell.row.label if cell.row.params else "", cell.run.seed): cell.run
+            for search, cell in cells
+            if search in pending
         }
-        every = [*jobs, *(Job(run=run) for run in waiting.values())]
-        known = [self._run(job.base)[1] for job in every]
-        seconds = sum(self.seconds(job) for job in every)
-        return TimeEstimate(seconds, known.count("guess"), known.count("here"))
+        every = [*jobs, *waiting.values()]
+        known = [self._run(job)[1] for job in every]
+        return TimeEstimate(
+            sum(map(self.seconds, every)), known.count("guess"), known.count("here")
+        )
 
-    def _run(self, spec: RunSpec) -> tuple[float, str]:
+    def _run(self, job: Job) -> tuple[float, str]:
+        spec = job.base if isinstance(job, SearchSpec) else job
         key, reference = (spec.place, spec.method), _reference()
         if key in self._mean:
             return self._mean[key], "here"
@@ -85,8 +84,5 @@ class Estimator:
 def _reference() -> dict[tuple[str, str], float]:
     """Seconds of one-thread runs, by stream and method, as `make results` recorded them."""
     text = files("undrift.experiments").joinpath("reference_seconds.json").read_text()
-    return {
-        (stream, method): seconds
-        for stream, methods in json.loads(text).items()
-        for method, seconds in methods.items()
-    }
+    recorded = json.loads(text).items()
+    return {(stream, m): seconds for stream, methods in recorded for m, seconds in methods.items()}

@@ -1,7 +1,4 @@
-"""`BenchPlan`: rows by streams by seeds, and the runs and searches that fill them.
-
-Does not import torch.
-"""
+"""`BenchPlan`: rows by streams by seeds, and what fills them. Does not import torch."""
 
 from __future__ import annotations
 
@@ -12,17 +9,17 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from undrift.errors import InputError
-from undrift.experiments.manifest import Manifest, PlannedRun, Skipped
 from undrift.experiments.result import result_path
-from undrift.experiments.search_record import SearchSpec, search_path, search_rule
+from undrift.experiments.search import SearchSpec, load_search, search_path, search_rule
 from undrift.experiments.spec import RunSpec, pinned
-from undrift.experiments.store import read_run, read_search
+from undrift.experiments.store import Manifest, PlannedRun, Skipped, read_run
 from undrift.streams.arrival import BY_CLASS, place_of
 
 Params = Mapping[str, Any]
+
+Job = RunSpec | SearchSpec
+"""What a worker does in one go."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +27,8 @@ class PlanRow:
     """One row of a table: a method with fixed settings, and those that a search chooses.
 
     `grid` is what is searched, around the settings `searched` (by default the row's own): the
-    rows of an ablation search the plain method once and take what it chose.
+    rows of an ablation search the plain method once and take what it chose. `learns`: `graphs`
+    or `sessions`; the row has runs on streams that hold these.
     """
 
     label: str
@@ -38,6 +36,7 @@ class PlanRow:
     params: Params = field(default_factory=dict)
     grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     searched: Params | None = None
+    learns: str = "graphs"
 
 
 @dataclass(frozen=True)
@@ -49,10 +48,7 @@ class PlanCell:
     run: RunSpec
 
     def spec(self, chosen: Mapping[str, Params]) -> RunSpec | None:
-        """The run with what its search chose (by id); the row's own settings stand above it.
-
-        None while the search is not finished.
-        """
+        """The run, its row's settings over those its search chose; None while that goes on."""
         if self.search is None:
             return self.run
         if self.search.id not in chosen:
@@ -64,10 +60,7 @@ class PlanCell:
 
 @dataclass(frozen=True)
 class BenchPlan:
-    """Every row on every stream, arriving in every way, with every seed.
-
-    Settings are searched on `search_seed` alone.
-    """
+    """Every row on every stream, arriving in every way, with every seed; one is searched on."""
 
     name: str
     title: str
@@ -79,13 +72,18 @@ class BenchPlan:
     search_seed: int = 0
     skipped: tuple[Skipped, ...] = ()
     arrive: tuple[str, ...] = (BY_CLASS,)
+    open_world: bool = False
+    sessions: tuple[str, ...] = ()
 
     def cells(self) -> Iterator[PlanCell]:
         """Every run of the plan, seed by seed, so that a plan cut short has whole seeds."""
         for seed, stream, arrive in product(self.seeds, self.streams, self.arrive):
+            graphs = stream not in self.sessions
             for row in self.rows:
-                run = self._spec(row.method, stream, arrive, seed, row.params)
-                yield PlanCell(row, self._search(row, stream, arrive), run)
+                if (row.learns == "graphs") == graphs:
+                    fields = {"seed": seed, "open_world": self.open_world and graphs}
+                    run = self._spec(row.method, stream, arrive, row.params, **fields)
+                    yield PlanCell(row, self._search(row, stream, arrive), run)
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -106,20 +104,12 @@ class BenchPlan:
         cells = []
         for cell in self.cells():
             spec = cell.spec(chosen)
-            run = spec.id if spec else None
-            search = cell.search.id if cell.search else None
-            cells.append(
-                PlannedRun(
-                    row=cell.row.label,
-                    method=cell.row.method,
-                    stream=cell.run.place,
-                    seed=cell.run.seed,
-                    params=(spec or cell.run).params,
-                    run=run,
-                    search=search,
-                    failed=errors.get(run or "") or errors.get(search or ""),
-                )
-            )
+            run, search = spec.id if spec else None, cell.search.id if cell.search else None
+            fields: dict[str, Any] = {"row": cell.row.label, "method": cell.row.method}
+            fields |= {"stream": cell.run.place, "seed": cell.run.seed, "run": run}
+            fields |= {"params": (spec or cell.run).params, "search": search}
+            error = errors.get(run or "") or errors.get(search or "")
+            cells.append(PlannedRun(**fields, failed=error))
         rows, streams, skipped = [r.label for r in self.rows], list(self.places), list(self.skipped)
         about = {"plan": self.name, "title": self.title, "rule": self.rule}
         return Manifest(**about, rows=rows, streams=streams, cells=cells, skipped=skipped)
@@ -128,20 +118,14 @@ class BenchPlan:
         if not row.grid:
             return None
         around = row.params if row.searched is None else row.searched
-        base = self._spec(row.method, stream, arrive, self.search_seed, around)
+        # it looks at no test node, known or unknown
+        base = self._spec(row.method, stream, arrive, around, seed=self.search_seed)
         return SearchSpec(base=base, grid=dict(row.grid))
 
-    def _spec(self, method: str, stream: str, arrive: str, seed: int, params: Params) -> RunSpec:
-        return RunSpec(
-            arrive=arrive,
-            stream=stream,
-            method=method,
-            seed=seed,
-            protocol=self.protocol,
-            params=dict(params),
-            device=self.device,
-            stream_sha256=_content(stream),
-        )
+    def _spec(self, method: str, stream: str, arrive: str, params: Params, **more: Any) -> RunSpec:
+        given = {"stream": stream, "stream_sha256": _content(stream), "arrive": arrive, **more}
+        given |= {"method": method, "params": dict(params), "protocol": self.protocol}
+        return RunSpec(**given, device=self.device)
 
 
 @lru_cache(maxsize=64)
@@ -150,37 +134,12 @@ def _content(stream: str) -> str | None:
     return pinned(RunSpec(stream=stream)).stream_sha256
 
 
-class Job(BaseModel):
-    """What a worker does in one go: a run or a search, exactly one of the two."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    run: RunSpec | None = None
-    search: SearchSpec | None = None
-
-    @property
-    def base(self) -> RunSpec:
-        """The run, or the spec that the search starts from."""
-        return self.search.base if self.search else self.run or RunSpec()
-
-    @property
-    def id(self) -> str:
-        """The id of the run or of the search."""
-        return self.search.id if self.search else self.base.id
-
-    @property
-    def name(self) -> str:
-        """What to call it: `adr on cs-cl, seed 3`, or `search adr on cs-cl`."""
-        what = f"{self.base.method} on {self.base.place}"
-        return f"search {what}" if self.search else f"{what}, seed {self.base.seed}"
-
-
 def is_done(job: Job, out: str | Path) -> bool:
     """Whether its outcome lies in the folder; a file that tables would skip is none."""
     try:
-        if job.search:
-            return read_search(search_path(job.search, out)).spec == job.search
-        return read_run(result_path(job.base, out)).spec.id == job.id
+        if isinstance(job, SearchSpec):
+            return load_search(search_path(job, out)).spec == job
+        return read_run(result_path(job, out)).spec.id == job.id
     except InputError:
         return False
 
@@ -188,19 +147,13 @@ def is_done(job: Job, out: str | Path) -> bool:
 def chosen_by(plans: Iterable[BenchPlan], out: str | Path) -> dict[str, dict[str, Any]]:
     """What the finished searches of these plans chose, by the search's id."""
     searches = {c.search.id: c.search for plan in plans for c in plan.cells() if c.search}
-    return {
-        name: read_search(search_path(spec, out)).chosen
-        for name, spec in searches.items()
-        if is_done(Job(search=spec), out)
-    }
+    done = [spec for spec in searches.values() if is_done(spec, out)]
+    return {spec.id: load_search(search_path(spec, out)).chosen for spec in done}
 
 
 def jobs_of(plans: Iterable[BenchPlan], chosen: Mapping[str, Params]) -> list[Job]:
-    """Every job that can start, done or not: searches, then runs whose settings are chosen.
-
-    Each once, whatever the number of plans that ask for it, in the order of the plans.
-    """
+    """Every job that can start, done or not, each once: searches, then runs that are decided."""
     cells = [cell for plan in plans for cell in plan.cells()]
-    searches = [Job(search=cell.search) for cell in cells if cell.search]
-    runs = [Job(run=spec) for cell in cells if (spec := cell.spec(chosen))]
-    return list({job.id: job for job in (*searches, *runs)}.values())
+    jobs: list[Job] = [cell.search for cell in cells if cell.search]
+    jobs += [spec for cell in cells if (spec := cell.spec(chosen))]
+    return list({job.id: job for job in jobs}.values())

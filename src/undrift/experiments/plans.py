@@ -1,26 +1,24 @@
-"""Plans by name, ours and those that other packages bring, and plans from TOML files.
-
-Does not import torch before a file is read.
-"""
+"""Plans by name, and from TOML files. Does not import torch before a file is read."""
 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from undrift.checks import check_regular
-from undrift.errors import InputError, unknown_name
+from undrift.errors import InputError
 from undrift.experiments.plan import BenchPlan, PlanRow
-from undrift.experiments.record import tuples, validation_message
+from undrift.experiments.record import tuples
+from undrift.experiments.search import settings_of
+from undrift.experiments.spec import RunSpec
 from undrift.learners.registry import known_method, make_learner, method_class, recorded_name
-from undrift.plugins import Registry
+from undrift.plugins import Lookup, Registry
+from undrift.storage.toml_text import TomlText
 from undrift.streams.arrival import BY_CLASS, parse_arrival
 from undrift.streams.benchmarks import stream_info
 from undrift.streams.file import is_stream_file, read_stream_file
@@ -76,21 +74,17 @@ def chosen_plans(
     if any(seed < 0 for seed in seeds):
         raise InputError(f"a seed is at least 0, not {min(seeds)}")
     known = {stream for plan in plans.values() for stream in plan.streams}
-    for stream in streams:
-        if stream not in known:
-            raise InputError(
-                f"no plan here has the stream {stream!r} to run; they have: "
-                f"{', '.join(sorted(known)) or 'none, as no data is on disk'}"
-            )
-    return [
-        replace(
-            plan,
-            streams=tuple(name for name in plan.streams if not streams or name in streams),
-            seeds=tuple(seeds) or plan.seeds,
+    for stream in sorted(set(streams) - known):
+        raise InputError(
+            f"no plan here has the stream {stream!r} to run; they have: "
+            f"{', '.join(sorted(known)) or 'none, as no data is on disk'}"
         )
-        for plan in plans.values()
-        if not streams or set(streams) & set(plan.streams)
-    ]
+    chosen = []
+    for plan in plans.values():
+        mine = tuple(name for name in plan.streams if name in (streams or known))
+        if mine or not streams:
+            chosen.append(replace(plan, streams=mine, seeds=tuple(seeds) or plan.seeds))
+    return chosen
 
 
 def named_plan(name: str, *, stand_ins: bool = False) -> BenchPlan:
@@ -112,35 +106,19 @@ SETS = Registry("plan", "undrift.plans", {"undrift": {"smoke": _smoke}})
 """Sets of plans by the names of their entry points, each a `PlanSet`: ours, then the others."""
 
 
-class _Plans(Mapping[str, Any]):
+def _named(*, several: bool) -> Iterator[tuple[str, Any]]:
     """What every set has of one type."""
-
-    def __init__(self, *, several: bool) -> None:
-        self._several = several
-
-    def _every(self) -> dict[str, Any]:
-        every = {name: made for one in SETS.names() for name, made in SETS.load(one).items()}
-        return {n: made for n, made in every.items() if isinstance(made, tuple) == self._several}
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._every())
-
-    def __len__(self) -> int:
-        return len(self._every())
-
-    def __getitem__(self, name: str) -> Any:
-        return self._every()[name]
+    every = {name: made for one in SETS.names() for name, made in SETS.load(one).items()}
+    return ((n, made) for n, made in every.items() if isinstance(made, tuple) == several)
 
 
-PLANS: Mapping[str, Maker] = _Plans(several=False)
-PARTS: Mapping[str, tuple[str, ...]] = _Plans(several=True)
+PLANS: Mapping[str, Announced] = Lookup(
+    lambda: ((n, m if isinstance(m, Announced) else Announced(m)) for n, m in _named(several=False))
+)
+"""Every plan by its name, in the order of a report."""
+
+PARTS: Mapping[str, tuple[str, ...]] = Lookup(lambda: _named(several=True))
 """Names that stand for several plans."""
-
-
-def announced() -> dict[str, Announced]:
-    """Every plan by its name, in the order of a report."""
-    every = PLANS.items()
-    return {n: made if isinstance(made, Announced) else Announced(made) for n, made in every}
 
 
 class PlanFile(BaseModel):
@@ -155,35 +133,49 @@ class PlanFile(BaseModel):
     seeds: list[Annotated[int, Field(ge=0)]] = Field([0, 1, 2, 3, 4], min_length=1)
     protocol: Literal["global", "local"] = "global"
     arrive: Names = [BY_CLASS]
+    open_world: bool = False
     search: bool = False
     params: Tables = Field(default_factory=dict)
     grid: Tables = Field(default_factory=dict)
 
 
 def read_plan(path: str | Path) -> BenchPlan:
-    """Read a plan; docs/experiments.md shows one.
+    """Read a plan; docs/experiments.md shows one. What is wrong is named with its line.
 
-    Without `search`, every setting of a grid is a row of its own. Whatever is wrong is an
-    `InputError` that says the line, the name and the nearest valid names.
+    Without `search`, every setting of a grid is a row of its own.
     """
     file = Path(path)
-    text = _Text(file)
-    given = text.parsed()
-    arrivals = [_arrival(name, given, text) for name in given.arrive]
-    lists: dict[str, Sequence[object]] = {"seeds": given.seeds, "arrive": arrivals}
-    lists |= {"streams": given.streams, "methods": given.methods}
-    for key, names in lists.items():
+    text = _Text.read(file, "plan")
+    given = text.parsed(PlanFile)
+    arrivals = []
+    for name in given.arrive:
+        with text.at(name):
+            arrivals.append(str(arrival := parse_arrival(name)))
+            if arrival.returns and given.protocol == "local":
+                raise InputError(
+                    f"arrival {name!r} has no tasks to test one by one; use global testing"
+                )
+    with text.at("open_world"):
+        RunSpec(open_world=given.open_world, protocol=given.protocol)
+    for key in ("streams", "methods", "seeds", "arrive"):
+        names: Sequence[object] = arrivals if key == "arrive" else getattr(given, key)
         if len(set(names)) < len(names):
             raise text.wrong(key, f"{key} names something twice; name each once")
-    streams = []
+    holds: dict[str, str] = {}
     for name in given.streams:
         # a stream file is meant relative to the plan that names it
-        streams.append(str(file.parent / name) if is_stream_file(name) else name)
+        stream = str(file.parent / name) if is_stream_file(name) else name
         with text.at(name):
-            read_stream_file(streams[-1]) if is_stream_file(name) else stream_info(name)
+            own = is_stream_file(name)
+            holds[stream] = (read_stream_file(stream) if own else stream_info(name)).holds
     for name in given.methods:
         with text.at(name):
-            known_method(name)
+            learns = method_class(name).learns
+            if learns not in holds.values():
+                raise InputError(
+                    f"method {name!r} learns {learns}, and no stream of the plan holds any; leave "
+                    f"it out, or name a stream of {learns} (undrift streams)"
+                )
     for part, tables in (("params", given.params), ("grid", given.grid)):
         for name in tables:
             with text.at(f"{part}.{name}"):
@@ -196,27 +188,17 @@ def read_plan(path: str | Path) -> BenchPlan:
         name=given.name or file.stem,
         title=given.title or given.name or file.stem,
         rows=tuple(row for method in given.methods for row in _rows(method, given, text)),
-        streams=tuple(streams),
+        streams=tuple(holds),
+        sessions=tuple(stream for stream, held in holds.items() if held == "sessions"),
         seeds=tuple(given.seeds),
         protocol=given.protocol,
         arrive=tuple(arrivals),
+        open_world=given.open_world,
     )
-
-
-def _arrival(name: str, given: PlanFile, text: _Text) -> str:
-    """An arrival as runs write it."""
-    with text.at(name):
-        arrival = parse_arrival(name)
-        if arrival.returns and given.protocol == "local":
-            raise InputError(
-                f"arrival {name!r} has no tasks to test one by one; use global testing"
-            )
-        return str(arrival)
 
 
 def _rows(method: str, given: PlanFile, text: _Text) -> list[PlanRow]:
     from undrift.evaluation.protocols import check_returns
-    from undrift.experiments.search import settings_of
 
     params, own = tuples(given.params.get(method, {})), given.grid.get(method)
     listed = method_class(method).grid if own is None and given.search else own or {}
@@ -231,62 +213,20 @@ def _rows(method: str, given: PlanFile, text: _Text) -> list[PlanRow]:
     tables |= dict.fromkeys(grid, f"[grid.{method}]")
     with text.at("methods", tables):
         for setting in settings_of(grid):
+            RunSpec(method=method, params=params | setting)
             learner = make_learner(method, **params | setting)
             check_returns(learner, returning=any(parse_arrival(a).returns for a in given.arrive))
-    name = recorded_name(method)
-    if given.search or not grid:
-        return [PlanRow(method, name, params, grid if given.search else {})]
-    return [
-        PlanRow(
-            " ".join([method, *(f"{k}={v}" for k, v in setting.items())]), name, params | setting
-        )
-        for setting in settings_of(grid)
-    ]
+    name, learns = recorded_name(method), method_class(method).learns
+    if given.search:
+        return [PlanRow(method, name, params, grid, learns=learns)]
+    labels = {" ".join([method, *(f"{k}={v}" for k, v in s.items())]): s for s in settings_of(grid)}
+    return [PlanRow(label, name, params | s, learns=learns) for label, s in labels.items()]
 
 
-class _Text:
-    """The text of a plan file, to say in which line something is wrong."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        check_regular(path)
-        try:
-            self.text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is not text"
-            raise InputError(f"cannot read the plan {path} ({why}); give a TOML file") from error
-
-    def parsed(self) -> PlanFile:
-        try:
-            return PlanFile.model_validate(tomllib.loads(self.text))
-        except tomllib.TOMLDecodeError as error:
-            raise InputError(f"{self.path} is not TOML: {error}") from error
-        except RecursionError:
-            raise InputError(
-                f"{self.path} is no plan: its values are nested too deeply; give plain lists"
-            ) from None
-        except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            key, why = str(first["loc"][0]), validation_message(error)
-            if first["type"] == "extra_forbidden":
-                raise self.wrong(key, unknown_name("key", key, PlanFile.model_fields)) from error
-            raise self.wrong(key, f"{why}; docs/experiments.md shows a plan") from error
-
-    def wrong(self, word: str, why: object, after: str = "") -> InputError:
-        """The error with the line in which `word` stands, after the line that begins so."""
-        lines = self.text.splitlines()
-        start = next((k for k, line in enumerate(lines) if after and after in line), 0)
-        pattern = re.compile(rf"(?<![\w.-]){re.escape(word)}(?![\w-])")
-        found = [k for k, line in enumerate(lines) if k >= start and pattern.search(line)]
-        where = f"{self.path}, line {found[0] + 1}" if found else str(self.path)
-        return InputError(f"{where}: {why}")
-
+class _Text(TomlText):
     @contextmanager
     def at(self, word: str, tables: Mapping[str, str] | None = None) -> Iterator[None]:
-        """What is wrong inside is wrong in the line of this word.
-
-        Of parameters (with the `tables` that set them) it is the first that the error names.
-        """
+        """What is wrong inside is wrong in the line of this word, or of the parameter it names."""
         try:
             yield
         except InputError as error:

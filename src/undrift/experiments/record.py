@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from undrift.checks import check_regular
+from undrift.checks import check_regular, validation_message
 from undrift.errors import InputError
 from undrift.storage.files import write_atomically
+from undrift.storage.lock import system_errors
 
 
 class StrictModel(BaseModel):
@@ -32,36 +34,34 @@ def read_record(
     first: str = "run undrift bench first",
     again: str = "run undrift bench again",
 ) -> R:
-    """Read a record; what is wrong is an `InputError`.
-
-    `name` and `what` say what it is, `first` what to do where there is no file and `again` what
-    to do after deleting a damaged one.
-    """
+    """Read a record; the error says what to do `first`, or `again` after deleting a damaged one."""
     check_regular(Path(path))
     try:
-        return kind.model_validate_json(Path(path).read_bytes())
-    except OSError as error:
-        raise InputError(
-            f"cannot read the {name} {path} ({error.strerror or error}); {first}"
-        ) from error
+        with system_errors(f"cannot read the {name} {path}", first):
+            return kind.model_validate_json(Path(path).read_bytes())
     except ValidationError as error:
         raise InputError(
             f"{path} is not {what} ({validation_message(error)}); delete it and {again}"
         ) from error
 
 
+def check_name(path: Path, name: str, expected: Callable[[], str]) -> None:
+    """Refuse a record that lies under another name than that of its content."""
+    try:
+        wanted = expected()
+    except InputError as error:  # an edited spec may have no id
+        raise InputError(f"{path} is damaged ({error}); delete it and run again") from error
+    if name != wanted:
+        raise InputError(
+            f"{path} was moved or edited (its content belongs under the name {wanted}); rename "
+            "it back or delete it and run again"
+        )
+
+
 def write_record(record: BaseModel, path: Path, indent: int = 1) -> Path:
     """Write a record, whole or not at all, and return its path."""
     write_atomically(path, (record.model_dump_json(by_alias=True, indent=indent) + "\n").encode())
     return path
-
-
-def validation_message(error: ValidationError) -> str:
-    """The first thing pydantic found wrong, as the end of a sentence."""
-    first = error.errors(include_url=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
-    what = first["msg"].removeprefix("Value error, ")
-    return f"{where}: {what[:1].lower()}{what[1:]}" if where else what
 
 
 def tuples(value: Any) -> Any:

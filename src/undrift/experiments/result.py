@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from math import inf, isfinite
+from math import inf, isfinite, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from undrift.errors import InputError
 from undrift.evaluation.matrix import AccuracyMatrix, Parts
-from undrift.evaluation.metrics import METRICS, metrics_of
+from undrift.evaluation.metrics import METRICS, mean_of, metrics_of
 from undrift.experiments.record import StrictModel, read_record, write_record
 from undrift.experiments.spec import RunSpec
 from undrift.learners.registry import METHODS, Method, described
@@ -21,11 +21,8 @@ from undrift.learners.registry import METHODS, Method, described
 if TYPE_CHECKING:
     from undrift.storage.splits import SavedSplit
 
-FORMAT = 5
-"""The format of `result.json` that is written.
-
-2 had no `imbalance` and our four metrics alone, 3 no `returning`, 4 no `described`.
-"""
+FORMAT = 6
+"""The format of `result.json` that is written; older ones have fewer fields."""
 
 T = TypeVar("T")
 _Format = Annotated[int, Field(ge=2, le=FORMAT, strict=True), AfterValidator(lambda _: FORMAT)]
@@ -46,10 +43,7 @@ class Graded(StrictModel, Generic[T]):
 
 
 class Metrics(BaseModel):
-    """The metrics of an accuracy matrix as attributes, each by its key (see `METRICS`).
-
-    One that is not there is None; one of a package that is not installed here is kept.
-    """
+    """The metrics of an accuracy matrix as attributes by their keys; None for one not there."""
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
     __pydantic_extra__: dict[str, float]
@@ -64,19 +58,20 @@ class Metrics(BaseModel):
             return super().__getattr__(key)  # type: ignore[misc]
         return None
 
+    def value(self, key: str) -> float:
+        """One metric; not a number where it is not there."""
+        return float(self.__pydantic_extra__.get(key, nan))
+
     def completed(self, matrix: AccuracyMatrix) -> Metrics:
         """Itself, with what it lacks computed from the matrix."""
-        keys = (key for key in METRICS if matrix.parts in METRICS[key].parts)
-        if all(key in self.__pydantic_extra__ for key in keys):
+        keys = {key for key in METRICS if METRICS[key].fits(matrix.parts)}
+        if keys <= self.__pydantic_extra__.keys():
             return self
         return Metrics.model_validate(Metrics.of(matrix).model_dump() | self.model_dump())
 
 
 class Cost(StrictModel):
-    """Seconds per phase with their `total`; memory and state in MB (10^6 bytes).
-
-    `state_bytes` is the size of the state after every task, `state_mb` after the last.
-    """
+    """Seconds per phase, their `total`; MB of memory and state; `state_bytes` after every task."""
 
     seconds: dict[str, _Amount]
     peak_memory_mb: _Amount | None
@@ -96,11 +91,10 @@ class Cost(StrictModel):
 
 
 class Returning(StrictModel):
-    """What the rows and columns of a matrix are where classes come back.
+    """Where classes come back: a matrix has a column per class and a row per grading.
 
-    A column is a class: `classes` in order of arrival, each graded on so many test `nodes`. A row
-    is a grading: after which of the `batches` (`graded`), and the share of the training nodes
-    that arrived since the one before.
+    `classes` are in order of arrival, `nodes` their test nodes. `graded` says after which of the
+    `batches`, `shares` which share of the training nodes arrived since the grading before.
     """
 
     batches: int
@@ -133,9 +127,10 @@ class Result(StrictModel):
 
     `matrix` and `metrics` are of the test nodes, `validation` of the validation nodes (None
     where a task has none). `drift[t]` is the relative drift of the base task's embeddings after
-    task t, None where it is not a finite number. `provenance` says where the data came from.
-    `imbalance[t]` is rho_t, the nodes of the largest class of task t over those of its smallest.
-    Where classes come back (`returning`), the matrix is of classes, after every grading.
+    task t, None where it is not finite. `imbalance[t]` is rho_t, the nodes of the largest class
+    of task t over those of its smallest. Where classes come back (`returning`), the matrix is of
+    classes, after every grading. `series` has a number after each step by the key of its metric,
+    None where a step has none. A run that was graded by series alone has an empty matrix.
     """
 
     format: _Format = FORMAT
@@ -150,6 +145,14 @@ class Result(StrictModel):
     imbalance: list[_Ratio] | None = None
     returning: Returning | None = None
     described: Described | None = None
+    series: dict[str, list[float | None]] = Field(default_factory=dict)
+
+    def value(self, key: str, grading: str = "class") -> float:
+        """A metric of the run on its test nodes; not a number where it has none."""
+        if key in self.series:
+            return mean_of(self.series[key])
+        graded = self.metrics.by_node if grading == "node" else self.metrics.by_class
+        return graded.value(key)
 
     @property
     def by_class(self) -> AccuracyMatrix:
@@ -164,7 +167,9 @@ class Result(StrictModel):
     @property
     def steps(self) -> int:
         """How many tasks, or batches where classes come back, were learned."""
-        return self.returning.batches if self.returning else len(self.matrix.by_class)
+        if self.returning:
+            return self.returning.batches
+        return max([len(self.matrix.by_class), *map(len, self.series.values())])
 
     @property
     def stand_in(self) -> bool:
@@ -178,8 +183,7 @@ def matrix_of(
     """The accuracy matrix with these rows: of tasks, or of classes where those come back."""
     if returning is None:
         return AccuracyMatrix(rows)
-    weights = returning.nodes if by_node else None
-    return AccuracyMatrix(rows, "classes", weights, returning.shares)
+    return AccuracyMatrix(rows, "classes", returning.nodes if by_node else None, returning.shares)
 
 
 def graded_metrics(by_class: AccuracyMatrix, by_node: AccuracyMatrix) -> Graded[Metrics]:
@@ -189,18 +193,19 @@ def graded_metrics(by_class: AccuracyMatrix, by_node: AccuracyMatrix) -> Graded[
 
 def metric_keys(results: Iterable[Result]) -> list[str]:
     """The metrics that some of these runs can have, in their order; all where there is no run."""
-    kinds: set[Parts] = {"classes" if result.returning else "tasks" for result in results}
-    return [key for key in METRICS if not kinds or kinds.intersection(METRICS[key].parts)]
+    every = list(results)
+    kinds: set[Parts] = {"classes" if r.returning else "tasks" for r in every if r.matrix.by_class}
+    series = {key for result in every for key in result.series}
+    return [
+        key
+        for key, metric in METRICS.items()
+        if key in series or (metric.of and not every) or any(map(metric.fits, kinds))
+    ]
 
 
 def result_path(spec: RunSpec, out: str | Path) -> Path:
     """Where the result of a run lies: `<out>/<id>/result.json`."""
     return Path(out) / spec.id / "result.json"
-
-
-def split_path(result: str | Path) -> Path:
-    """Where the split of a result lies: `split.npz` beside the `result.json`."""
-    return Path(result).with_name("split.npz")
 
 
 def save_result(result: Result, out: str | Path, *, split: SavedSplit | None = None) -> Path:
@@ -209,7 +214,7 @@ def save_result(result: Result, out: str | Path, *, split: SavedSplit | None = N
     if split is not None:
         from undrift.storage.splits import save_split
 
-        save_split(split_path(path), split)
+        save_split(path.with_name("split.npz"), split)
     return write_record(result, path, indent=2)
 
 
@@ -232,7 +237,7 @@ def load_result(path: str | Path) -> Result:
         described(Method(result.spec.method, **result.described.model_dump()))
     both = {"by_class": result.metrics.by_class, "by_node": result.metrics.by_node}
     try:
-        if not result.matrix.by_class:
+        if not result.matrix.by_class and not result.series:
             raise InputError("its accuracy matrix is empty")
         whole = {name: old.completed(getattr(result, name)) for name, old in both.items()}
     except InputError as error:
@@ -242,10 +247,11 @@ def load_result(path: str | Path) -> Result:
 
 def each_metric(result: Result) -> Iterator[tuple[tuple[str, str], str, float | None]]:
     """Every metric that is known here: ((split, by), key, value), None where it is not there."""
-    keys = tuple(METRICS)
+    matrices = [key for key, metric in METRICS.items() if metric.of is not None]
     for split, graded in (("test", result.metrics), ("val", result.validation)):
         for by in ("class", "node"):
             metrics = graded and (graded.by_class if by == "class" else graded.by_node)
-            values = (metrics and metrics.model_extra) or {}
-            for key in keys:
-                yield (split, by), key, values.get(key)
+            yield from (((split, by), key, getattr(metrics, key, None)) for key in matrices)
+    for key in METRICS.keys() - set(matrices):  # neither by class nor by node
+        value = result.value(key)
+        yield ("test", "class"), key, value if isfinite(value) else None

@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import math
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -14,39 +15,24 @@ import numpy as np
 import torch
 
 import undrift
+from undrift.datasets.catalogue import function_of
 from undrift.errors import InputError
 from undrift.evaluation.cost import MEGABYTE
 from undrift.evaluation.drift import principal_plane
-from undrift.evaluation.loop import AfterTask, Evaluation, evaluate
+from undrift.evaluation.loop import AfterTask, Evaluation, Grades
 from undrift.evaluation.metrics import METRICS
-from undrift.evaluation.protocols import (
-    Split,
-    check_gradable,
-    check_returns,
-    graded_batches,
-    graded_nodes,
-)
+from undrift.evaluation.protocols import check_fits, check_returns, graded_batches, graded_nodes
 from undrift.experiments import checkpoint
-from undrift.experiments.result import (
-    Cost,
-    Described,
-    Graded,
-    Result,
-    Returning,
-    graded_metrics,
-    result_path,
-    save_result,
-)
+from undrift.experiments import result as results
+from undrift.experiments.result import Graded, Result, graded_metrics, result_path, save_result
 from undrift.experiments.spec import RunSpec
 from undrift.learners.base import Learner
 from undrift.learners.registry import make_learner
 from undrift.storage.files import write_atomically
-from undrift.streams.arrange import arrange
 from undrift.streams.arrival import BY_CLASS
 from undrift.streams.benchmarks import load_stream
 from undrift.streams.file import is_stream_file, load_stream_file
 from undrift.streams.stream import TaskStream
-from undrift.streams.summary import imbalance_of
 from undrift.typing import Progress, silent
 
 _SHOWN = 1000  # points of a picture: more cannot be told apart
@@ -74,9 +60,11 @@ class UnsavedError(InputError):
 def prepare(spec: RunSpec) -> PreparedRun:
     """Make the learner and load the stream; the seed decides both.
 
-    A metric of another package that cannot be loaded is noted here, before training.
+    >>> ready = prepare(RunSpec(method="sgc-ridge", seed=2))
+    >>> ready.learner.name, ready.stream.name
+    ('sgc-ridge', 'synthetic')
     """
-    len(METRICS)
+    len(METRICS)  # one of another package that cannot be loaded is noted before training
     # first: a wrong parameter should not wait for the data
     learner = make_learner(spec.method, seed=spec.seed, device=spec.device, **spec.params)
     check_returns(learner, returning=spec.arrive != BY_CLASS)
@@ -85,7 +73,8 @@ def prepare(spec: RunSpec) -> PreparedRun:
         spec = spec.pin(stream.provenance["content_sha256"])
     else:
         stream = load_stream(spec.stream, seed=spec.seed)
-    return PreparedRun(spec, learner, arrange(stream, spec.arrive))
+    check_fits(learner, stream)
+    return PreparedRun(spec, learner, stream.arranged(spec.arrive))
 
 
 def execute(
@@ -100,32 +89,33 @@ def execute(
     """Run and write `<out>/<id>/`: `split.npz`, `embedding.npz`, and `result.json` last.
 
     `embedding.npz` holds `first` and `last`, the base task's embeddings after the first and the
-    last task in one plane (PCA, at most 1,000 nodes), and `labels`; only for learners with
-    embeddings. With `checkpoints`, the state is written after every task but the last, and a run
-    that was cut off goes on from there. A checkpoint that cannot be written is said to `warn`,
-    once. Where the disk has no room for the result, it takes that of checkpoints which nobody is
-    at; a result that cannot be written at all is in the `UnsavedError`.
+    last task in one plane (PCA, at most 1,000 nodes), and `labels`. With `checkpoints`, the state
+    is written after every task but the last, and a run that was cut off goes on from there. Where
+    the disk has no room for the result, it takes that of checkpoints which nobody is at; a result
+    that cannot be written at all is in the `UnsavedError`.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as runs:
+    ...     execute(prepare(RunSpec(method="propagation")), runs).value("a_avg") > 90
+    True
     """
     spec, learner, stream = prepared.spec, prepared.learner, prepared.stream
     folder = result_path(spec, out).parent
-    warned = False
+    warn_once = cache(warn)
 
     def each(t: int, evaluation: Evaluation) -> None:
-        nonlocal warned
         if checkpoints and t + 1 < len(stream):
             try:
                 checkpoint.save_checkpoint(folder, learner, evaluation)
             except InputError as error:
-                if not warned:
-                    warn(f"{error}; until then the run goes on without a checkpoint")
-                warned = True
+                warn_once(f"{error}; until then the run goes on without a checkpoint")
         after_task(t, evaluation)
 
-    evaluation = evaluate(
+    evaluation: Evaluation = function_of(stream.evaluator)(
         learner,
         stream,
         protocol=spec.protocol,
-        splits=_splits(stream),
+        open_world=spec.open_world,
         progress=progress,
         after_task=each,
         so_far=checkpoint.load_checkpoint(folder, learner) if checkpoints else None,
@@ -144,37 +134,19 @@ def execute(
     return result
 
 
-def _splits(stream: TaskStream) -> tuple[Split, ...]:
-    """Test and, where every task has some, validation nodes."""
-    try:
-        check_gradable(stream, ("val",))
-    except InputError:
-        return ("test",)
-    return ("test", "val")
-
-
 def _result(spec: RunSpec, stream: TaskStream, evaluation: Evaluation) -> Result:
-    test, val = evaluation.grades["test"], evaluation.grades.get("val")
-    seconds = dict(evaluation.seconds)
-    packages = {name: version(name) for name in ("torch", "numpy", "scipy")}
-    returning = Returning(
-        batches=len(stream),
-        classes=list(stream.arrived),
-        nodes=list(graded_nodes(stream, "test")),
-        graded=list(graded_batches(stream)),
-        shares=list(test.by_class.shares),
-    )
+    test, val = evaluation.grades.get("test", Grades()), evaluation.grades.get("val")
+    by_class, by_node = ([*map(list, each.rows)] for each in (test.by_class, test.by_node))
+    split = stream.saved_split()
+    written = {} if split is None else {"split_sha256": split.sha256}
     return Result(
         spec=spec,
-        matrix=Graded[list[list[float]]](
-            by_class=[list(row) for row in test.by_class.rows],
-            by_node=[list(row) for row in test.by_node.rows],
-        ),
+        matrix=Graded[list[list[float]]](by_class=by_class, by_node=by_node),
         metrics=graded_metrics(test.by_class, test.by_node),
         validation=graded_metrics(val.by_class, val.by_node) if val else None,
-        drift=[value if math.isfinite(value) else None for value in evaluation.drift],
-        cost=Cost(
-            seconds=seconds | {"total": sum(seconds.values())},
+        drift=_finite(evaluation.drift),
+        cost=results.Cost(
+            seconds={**evaluation.seconds, "total": sum(evaluation.seconds.values())},
             peak_memory_mb=evaluation.peak_memory_mb,
             state_mb=evaluation.state_bytes[-1] / MEGABYTE,
             threads=torch.get_num_threads(),
@@ -182,34 +154,38 @@ def _result(spec: RunSpec, stream: TaskStream, evaluation: Evaluation) -> Result
         ),
         versions={
             "undrift": undrift.__version__,
-            **packages,
+            **{name: version(name) for name in ("torch", "numpy", "scipy")},
             "python": platform.python_version(),
         },
-        provenance={
-            "stand_in": False,
-            **stream.provenance,
-            "split_sha256": stream.saved_split().sha256,
-        },
-        imbalance=imbalance_of(stream),
-        returning=returning if stream.returning else None,
-        described=Described.of(spec.method),
+        provenance={"stand_in": False, **stream.provenance, **written},
+        imbalance=stream.imbalance(),
+        returning=results.Returning(
+            batches=len(stream),
+            classes=list(stream.arrived),
+            nodes=list(graded_nodes(stream, "test")),
+            graded=list(graded_batches(stream)),
+            shares=list(test.by_class.shares),
+        )
+        if stream.returning
+        else None,
+        described=results.Described.of(spec.method),
+        series={key: _finite(values) for key, values in evaluation.series.items()},
     )
+
+
+def _finite(values: Iterable[float]) -> list[float | None]:
+    return [value if math.isfinite(value) else None for value in values]
 
 
 def _save(stream: TaskStream, evaluation: Evaluation, result: Result, out: str | Path) -> None:
     if evaluation.embeddings:
+        first, last = evaluation.embeddings
+        step = -(-first.shape[0] // _SHOWN)
+        labels = stream.graph.labelled()[stream.nodes([0])].cpu()[::step].numpy()
+        plane = principal_plane(first[::step], last[::step])
+        before, after = (x.numpy().astype(np.float32) for x in plane)
+        file = io.BytesIO()
+        np.savez_compressed(file, first=before, last=after, labels=labels)
         path = result_path(result.spec, out).with_name("embedding.npz")
-        write_atomically(path, _picture(stream, evaluation))
+        write_atomically(path, file.getvalue())
     save_result(result, out, split=stream.saved_split())
-
-
-def _picture(stream: TaskStream, evaluation: Evaluation) -> bytes:
-    first, last = evaluation.embeddings
-    labels = stream.graph.labelled()[stream.nodes([0])].cpu()
-    step = -(-first.shape[0] // _SHOWN)
-    before, after = (
-        x.numpy().astype(np.float32) for x in principal_plane(first[::step], last[::step])
-    )
-    file = io.BytesIO()
-    np.savez_compressed(file, first=before, last=after, labels=labels[::step].numpy())
-    return file.getvalue()

@@ -7,26 +7,20 @@ import hashlib
 import json
 import math
 import shlex
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    SerializerFunctionWrapHandler,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-    model_serializer,
-    model_validator,
-)
+import pydantic
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from undrift.checks import validation_message
 from undrift.errors import InputError
-from undrift.experiments.record import validation_message
-from undrift.learners.registry import DEFAULT
+from undrift.learners.registry import DEFAULT, method_class
 from undrift.streams.arrival import BY_CLASS, parse_arrival, place_of
 from undrift.streams.file import is_stream_file, read_stream_file
+
+if TYPE_CHECKING:
+    from undrift.learners.parameters import Parameters
 
 # by method: parameters that runs were recorded with under another name. Old names are read; an id
 # keeps the first name, so that what was recorded is found.
@@ -41,7 +35,11 @@ class RunSpec(BaseModel):
     `params` holds the hyperparameters that differ from the method's defaults, as plain values
     (none, booleans, numbers, strings, tuples of them); lists become tuples. `stream` is a name,
     or the path of a `stream.toml`: `pinned` adds `stream_sha256`, the hash of it and its data.
-    `arrive` says how its nodes arrive (docs/arrivals.md). Bad values are an `InputError`.
+    `arrive` says how its nodes arrive (docs/arrivals.md). `open_world` also grades on nodes of
+    classes still to come (docs/protocols.md). Bad values are an `InputError`.
+
+    >>> RunSpec(method="adr", params={"gamma": 0.1}, seed=3).params
+    {'gamma': 0.1}
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -54,6 +52,7 @@ class RunSpec(BaseModel):
     device: str = "cpu"
     stream_sha256: str | None = None
     arrive: str = BY_CLASS
+    open_world: bool = Field(default=False, strict=True)
 
     def __init__(self, **fields: Any) -> None:
         try:
@@ -64,10 +63,9 @@ class RunSpec(BaseModel):
 
     @field_validator("params")
     @classmethod
-    def _plain(cls, params: dict[str, Any], told: ValidationInfo) -> dict[str, Any]:
-        for name in ("seed", "device"):
-            if name in params:
-                raise ValueError(f"{name} is not a parameter of the method, give it beside them")
+    def _plain(cls, params: dict[str, Any], told: pydantic.ValidationInfo) -> dict[str, Any]:
+        for name in params.keys() & {"seed", "device"}:
+            raise ValueError(f"{name} is not a parameter of the method, give it beside them")
         renamed = _RENAMED.get(told.data.get("method", ""), {})
         for old in renamed.keys() & params.keys():
             if renamed[old] in params:
@@ -82,13 +80,14 @@ class RunSpec(BaseModel):
         except InputError as error:
             raise ValueError(str(error)) from error
 
-    @model_validator(mode="after")
+    @pydantic.model_validator(mode="after")
     def _parts_agree(self) -> RunSpec:
-        if self.arrive != BY_CLASS and self.protocol != "global":
-            raise ValueError(
-                f"local testing asks task by task, which arrival {self.arrive!r} does not have; "
-                "use global testing"
-            )
+        if self.protocol == "local" and self.arrive != BY_CLASS:
+            why = f"local testing asks task by task, which arrival {self.arrive!r} does not have"
+            raise ValueError(f"{why}; use global testing")
+        if self.protocol == "local" and self.open_world:
+            why = "open-world grading asks on one graph of known and unknown classes"
+            raise ValueError(f"{why}, which local testing does not have; use global testing")
         if self.stream_sha256 is not None and not is_stream_file(self.stream):
             raise ValueError(f"stream_sha256 is for stream files, and {self.stream!r} is a name")
         return self
@@ -102,14 +101,10 @@ class RunSpec(BaseModel):
             )
         return self.model_copy(update={"stream_sha256": content})
 
-    @model_serializer(mode="wrap")
-    def _written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        fields: dict[str, Any] = write(self)
-        if self.stream_sha256 is None:
-            fields.pop("stream_sha256", None)
-        if self.arrive == BY_CLASS:
-            fields.pop("arrive", None)
-        return fields
+    @pydantic.model_serializer(mode="wrap")
+    def _written(self, write: pydantic.SerializerFunctionWrapHandler) -> dict[str, Any]:
+        later = {"stream_sha256": None, "arrive": BY_CLASS, "open_world": False}  # not in old ids
+        return {k: v for k, v in write(self).items() if k not in later or v != later[k]}
 
     @property
     def place(self) -> str:
@@ -117,34 +112,37 @@ class RunSpec(BaseModel):
         return place_of(self.stream, self.arrive)
 
     @property
-    def id(self) -> str:
-        """The first 12 hex digits of the SHA-256 of the spec as canonical JSON.
+    def name(self) -> str:
+        """What to call the run: `adr on cs-cl, seed 3`."""
+        return f"{self.method} on {self.place}, seed {self.seed}"
 
-        `gamma=1` and `gamma=1.0` name the same run. The content of a stream file stands in the
-        place of its path: a copied folder gives the same run, a changed file another.
+    @property
+    def id(self) -> str:
+        """The first 12 hex digits of the SHA-256 of the spec as canonical JSON: 1 and 1.0 are one.
+
+        The content of a stream file stands in the place of its path.
         """
-        fields = {name: _canonical(getattr(self, name)) for name in type(self).model_fields}
+        fields = _canonical(self.model_dump())
         first = {new: old for old, new in _RENAMED.get(self.method, {}).items()}
         fields["params"] = {first.get(name, name): v for name, v in fields["params"].items()}
-        content = fields.pop("stream_sha256")
-        if self.arrive == BY_CLASS:  # so that ids are what they were before there was another
-            del fields["arrive"]
-        if content is not None:
-            fields["stream"] = f"sha256:{content}"
+        if self.stream_sha256 is not None:
+            fields["stream"] = f"sha256:{fields.pop('stream_sha256')}"
         elif is_stream_file(self.stream):
             raise InputError(
                 f"a run over the file {self.stream} has no id before its content is known; use "
                 "pinned(spec).id"
             )
-        text = json.dumps(fields, sort_keys=True, separators=(",", ":"), allow_nan=False)
-        return hashlib.sha256(text.encode()).hexdigest()[:12]
+        return short_hash(fields)
+
+
+def short_hash(value: Any) -> str:
+    """The first 12 hex digits of the SHA-256 of a value as canonical JSON."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def pinned(spec: RunSpec) -> RunSpec:
-    """The spec with the hash of its stream file; a spec of a named stream is itself.
-
-    One that was pinned before must meet the same content again. Cost: reads the data files.
-    """
+    """The spec with the hash of its stream file, which must be that of before. Reads the data."""
     file = is_stream_file(spec.stream)
     return spec.pin(read_stream_file(spec.stream).content_sha256()) if file else spec
 
@@ -164,25 +162,19 @@ def _canonical(value: Any) -> Any:
         return {key: _canonical(part) for key, part in value.items()}
     if isinstance(value, tuple):
         return [_canonical(part) for part in value]
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def command_of(spec: RunSpec) -> str:
-    """The command that runs a spec again, quoted for a POSIX shell; without what is the default.
-
-    >>> command_of(RunSpec(stream="cs-cl", method="adr", params={"gamma": 0.1, "hidden": (64, 64)}))
-    'undrift run --stream cs-cl --method adr --seed 0 --set gamma=0.1 --set hidden=64,64'
-    """
+    """The command that runs a spec again, quoted for a POSIX shell; without what is the default."""
     words = ["undrift", "run"]
     left_out = {"arrive": BY_CLASS, "protocol": "global", "device": "cpu"}
     for name in ("stream", "arrive", "method", "seed", "protocol", "device"):
         value = str(getattr(spec, name))
-        if left_out.get(name) != value:
-            # a value that starts with a dash would be taken for an option
-            dashed = value.startswith("-")
-            words += [f"--{name}={value}"] if dashed else [f"--{name}", value]
+        # a value that starts with a dash would be taken for an option
+        given = [f"--{name}={value}"] if value.startswith("-") else [f"--{name}", value]
+        words += [] if left_out.get(name) == value else given
+    words += ["--open-world"] * spec.open_world
     for name, value in spec.params.items():
         words += ["--set", f"{name}={_text(value)}"]
     return shlex.join(words)
@@ -193,11 +185,10 @@ def _text(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        if value and readings(value) == (value,):
-            return value
         literal = repr(value)  # in double quotes if possible: the shell's quotes are single ones
-        swap = literal[0] == "'" and '"' not in literal
-        return f'"{literal[1:-1]}"' if swap else literal
+        if literal[0] == "'" and '"' not in literal:
+            literal = f'"{literal[1:-1]}"'
+        return value if value and readings(value) == (value,) else literal
     if isinstance(value, tuple) and value and all(type(part) in (int, float) for part in value):
         return ",".join(map(repr, value)) + ("," if len(value) == 1 else "")
     return repr(value)
@@ -207,9 +198,6 @@ def readings(text: str) -> tuple[Any, ...]:
     """What a text can mean, likeliest first: a value (number, true, none, tuple), then itself.
 
     The method's types decide: `none` is a value for a batch size and a name for a merge.
-
-    >>> readings("64,64"), readings("none"), readings("symmetric")
-    (((64, 64), '64,64'), (None, 'none'), ('symmetric',))
     """
     word = text.strip()
     if word.lower() in _WORDS:
@@ -222,3 +210,40 @@ def readings(text: str) -> tuple[Any, ...]:
     if isinstance(value, list):
         value = tuple(value)
     return (value, word) if isinstance(value, int | float | str | tuple) else (word,)
+
+
+def parse_settings(settings: Iterable[str]) -> dict[str, tuple[Any, ...]]:
+    """The readings of each `name=value`; one without `=` or given twice is an `InputError`."""
+    parsed: dict[str, tuple[Any, ...]] = {}
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals or not name.isidentifier():
+            raise InputError(
+                f"--set takes name=value, for example --set gamma=0.1, not {setting!r}"
+            )
+        if name in ("seed", "device"):
+            raise InputError(f"--set {setting} is an option of its own; write --{name} {text}")
+        if name in parsed:
+            raise InputError(f"--set names {name!r} twice; give it one value")
+        parsed[name] = readings(text)
+    return parsed
+
+
+def choose_readings(
+    method: str | type[Parameters], texts: Mapping[str, Sequence[Any]]
+) -> dict[str, Any]:
+    """For each name the first of its readings of the right type; none is an `InputError`."""
+    kind = method_class(method) if isinstance(method, str) else method
+    chosen: dict[str, Any] = {}
+    for name, values in texts.items():
+        for value in values:
+            try:
+                kind.check_param(name, value)
+            except InputError:
+                continue
+            chosen[name] = value
+            break
+        else:
+            kind.check_param(name, values[0])  # complains
+    return chosen

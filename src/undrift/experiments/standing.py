@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
 
 from undrift.evaluation.metrics import METRICS
-from undrift.experiments.manifest import Manifest
-from undrift.experiments.plans import announced
+from undrift.experiments.plans import PLANS
 from undrift.experiments.result import Result
+from undrift.experiments.store import Manifest
 from undrift.learners.registry import METHODS
 from undrift.streams.arrival import split_place
 from undrift.streams.benchmarks import STREAMS
@@ -30,10 +30,7 @@ Names = Callable[[Result], Iterable[str]]
 def finished_rows(
     manifest: Manifest, results: Mapping[str, Result]
 ) -> dict[tuple[str, str], dict[int, tuple[str, Result]]]:
-    """What is finished of a plan: by row and stream, for every seed the id and the result.
-
-    A seed that stands twice in a cell counts once, by the run that is named first.
-    """
+    """What is finished of a plan: by row and stream, for every seed the first id and its result."""
     found: dict[tuple[str, str], dict[int, tuple[str, Result]]] = defaultdict(dict)
     for cell in sorted(manifest.cells, key=lambda cell: cell.seed):
         if cell.run is not None and cell.run in results:
@@ -48,20 +45,16 @@ def standing(
 ) -> Standing:
     """The runs that stand for every method on every stream, by the rule above.
 
-    `names_of` says what a run may stand for; nothing for a run that is not to be counted. Streams
-    are in the order of the plans, methods in ours.
+    `names_of` says what a run may stand for. Streams are in the plans' order, methods in ours.
     """
-    first = [name for name, plan in announced().items() if plan.stands_first]
+    first = [name for name, plan in PLANS.items() if plan.stands_first]
     plans = sorted(manifests, key=lambda each: [*first, each.plan].index(each.plan))
     planned = {cell.run for plan in plans for cell in plan.cells}
     loose = [result for run, result in results.items() if run not in planned]
     found: Standing = defaultdict(dict)
-    for each in (
-        *(_of_plan(plan, results, names_of) for plan in plans),
-        _of_loose(loose, names_of),
-    ):
-        for (stream, name), runs in each.items():
-            found[stream].setdefault(name, runs)
+    ruled = [*(_of_plan(plan, results, names_of) for plan in plans), _of_loose(loose, names_of)]
+    for (stream, name), runs in (pair for each in ruled for pair in each.items()):
+        found[stream].setdefault(name, runs)
     named = [stream for plan in plans for stream in plan.streams]
     streams = dict.fromkeys([*named, *in_order(found, STREAMS)])
     return {
@@ -111,10 +104,10 @@ def _of_loose(results: Iterable[Result], names_of: Names) -> dict[tuple[str, str
         same = result.spec.model_copy(update={"seed": 0}).model_dump_json()
         for name in names_of(result):
             alike[result.spec.place, name][same].append(result)
-    return {key: max(groups.values(), key=_worth) for key, groups in alike.items()}
-
-
-def _worth(runs: Sequence[Result]) -> tuple[bool, int, float]:
     first = next(iter(METRICS))
-    scores = [getattr(run.validation.by_class, first) for run in runs if run.validation is not None]
-    return runs[0].spec.protocol == "global", len(runs), fmean(scores) if scores else 0.0
+
+    def worth(runs: Sequence[Result]) -> tuple[bool, int, float]:
+        scores = [run.validation.by_class.value(first) for run in runs if run.validation]
+        return runs[0].spec.protocol == "global", len(runs), fmean(scores) if scores else 0.0
+
+    return {key: max(groups.values(), key=worth) for key, groups in alike.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -45,9 +45,8 @@ TRACKERS = Registry("tracker", "undrift.trackers", {})
 class Trackers:
     """Several trackers as one.
 
-    A run that goes on from its last finished task starts anew: what was measured after its
-    earlier tasks is recorded first. One that breaks while the run goes on is left out from then
-    on, and `failures` says so: what is shown elsewhere must not cost a run its result.
+    Of a run that goes on, what was measured after its earlier tasks is recorded first. A tracker
+    that breaks is left out from then on, and `failures` says so: it must not cost a run its result.
     """
 
     def __init__(self, named: Sequence[tuple[str, Tracker]]) -> None:
@@ -64,37 +63,34 @@ class Trackers:
                 with _quiet():
                     tracker.start(spec)
             except Exception as error:
-                raise InputError(
-                    f"cannot track the run with {name} ({_one_line(error)}); mend it or leave out "
-                    f"--track {name}"
-                ) from error
+                why = " ".join(str(error).split())
+                way_out = f"mend it or leave out --track {name}"
+                raise InputError(f"cannot track the run with {name} ({why}); {way_out}") from error
         try:
             yield
         except BaseException as error:
-            failed = error
-            self._all(lambda tracker: tracker.failed(failed))
+            self._all("failed", error)
             raise
 
     def after_task(self, t: int, evaluation: Evaluation) -> None:
         """Task t was learned and graded."""
         for step in range(self._recorded, min(t + 1, evaluation.tasks or t + 1)):
-            measures, self._recorded = of_task(step, evaluation), step + 1
-            self._all(lambda tracker: tracker.record(measures, self._recorded - 1))  # noqa: B023
+            self._recorded = step + 1
+            self._all("record", of_task(step, evaluation), step)
 
     def finish(self, result: Result) -> None:
         """The run is done."""
-        step = max(self._recorded - 1, 0)
-        self._all(lambda tracker: tracker.finish(result, final(result), step))
+        self._all("finish", result, final(result), max(self._recorded - 1, 0))
 
-    def _all(self, tell: Callable[[Tracker], None]) -> None:
-        for pair in list(self._named):
+    def _all(self, verb: str, *told: Any) -> None:
+        for name, tracker in list(self._named):
             try:
                 with _quiet():
-                    tell(pair[1])
+                    getattr(tracker, verb)(*told)
             except Exception as error:
-                self._named.remove(pair)
-                why = f"{type(error).__name__}: {_one_line(error)}"
-                self.failures.append(f"{pair[0]} stopped tracking the run ({why})")
+                self._named.remove((name, tracker))
+                why = " ".join(f"{type(error).__name__}: {error}".split())
+                self.failures.append(f"{name} stopped tracking the run ({why})")
 
 
 def check_trackers(names: Sequence[str]) -> None:
@@ -119,6 +115,7 @@ def of_task(t: int, evaluation: Evaluation) -> Measures:
         if grades.by_class.parts == "tasks":
             found[f"{split}.newest_task"] = grades.by_class.rows[t][t]
             found[f"{split}.first_task"] = grades.by_class.rows[t][0]
+    found |= {f"test.{key}": values[t] for key, values in evaluation.series.items()}
     if t < len(evaluation.drift):
         found["drift"] = evaluation.drift[t]
     if t < len(evaluation.state_bytes):
@@ -141,10 +138,6 @@ def final(result: Result) -> Measures:
 def _finite(found: Mapping[str, Any]) -> Measures:
     # a tool draws or stores other numbers wrongly, or refuses all of them for one
     return {n: value for n, value in found.items() if value is not None and math.isfinite(value)}
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
 
 
 @contextmanager

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from undrift.typing import imported_late, public_names
+
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from undrift.folder.folder import LearnerFolder as LearnerFolder
+    from undrift.folder.recommender import RecommenderFolder as RecommenderFolder
     from undrift.learners.base import Learner
+
+_WHERE = {"LearnerFolder": "folder", "RecommenderFolder": "recommender"}
+
+__all__ = ["LearnerFolder", "RecommenderFolder", "load"]
+__dir__, __getattr__ = public_names(__name__), imported_late(__name__, _WHERE)
 
 
 def load(path: str | Path, *, device: str | None = None) -> Learner:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -13,33 +14,28 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from undrift.datasets.columns import Where, as_table, column_names, is_table
+from undrift.cells import is_table
+from undrift.datasets.columns import Where, as_table, column_names
 from undrift.datasets.readers import SUFFIXES as PYG
 from undrift.datasets.readers import read_npz, read_pyg
-from undrift.datasets.tables import Repairs, TableGraph, read_tables
+from undrift.datasets.tables import Repairs, TableGraph, read_table, read_tables
 from undrift.errors import InputError
 from undrift.folder.classes import class_name
 from undrift.folder.columns import CHANGED, matched_columns
-from undrift.folder.record import Record
-from undrift.graphs import Graph
+from undrift.folder.record import Record, Scale
+from undrift.graphs import Encoding, Graph
 from undrift.scale.graph_folder import GraphFolder
 from undrift.streams.any_graph import as_graph
 from undrift.streams.task import Task
 
 Array = np.ndarray[Any, np.dtype[Any]]
 UnknownEdges = Literal["drop", "error"]
-ALONE = (".npz", *PYG)
-"""How the name of a file ends that holds nodes and edges."""
+ALONE = (".npz", *PYG)  # how the name of a file ends that holds nodes and edges
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """A graph, an id per node, the name of every class, the names of its columns if it has any.
-
-    >>> graph = Graph.from_arrays([[1.0], [2.0]], [[0], [1]], labels=[7, -1])
-    >>> Batch.of(graph).labels
-    ['7', '']
-    """
+    """A graph, an id per node, the name of every class, the names of its columns if it has any."""
 
     graph: Graph
     ids: Array
@@ -65,8 +61,7 @@ class Batch:
     @cached_property
     def counts(self) -> dict[str, int]:
         """Labelled nodes per class name."""
-        found, counts = np.unique(np.array(self.labels, dtype=object), return_counts=True)
-        return {str(n): int(c) for n, c in zip(found, counts, strict=True) if n}
+        return dict(sorted(Counter(filter(None, self.labels)).items()))
 
     @cached_property
     def words(self) -> list[str]:
@@ -80,14 +75,13 @@ class Batch:
     def places(self, wanted: Sequence[object]) -> list[int]:
         """Where the nodes of these ids stand; one that is not there is an error."""
         place = {name: i for i, name in enumerate(self.words)}
-        for name in map(str, wanted):
-            if name not in place:
-                near = get_close_matches(name, list(place)[:10_000], n=1)
-                hint = f" (did you mean {near[0]!r}?)" if near else ""
-                raise InputError(
-                    f"there is no node {name!r}{hint} among the {len(place):,} of {self.where}; "
-                    "give ids as the column of ids has them"
-                )
+        if strange := [name for name in map(str, wanted) if name not in place]:
+            near = get_close_matches(strange[0], list(place)[:10_000], n=1)
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            raise InputError(
+                f"there is no node {strange[0]!r}{hint} among the {len(place):,} of {self.where}; "
+                "give ids as the column of ids has them"
+            )
         return [place[str(name)] for name in wanted]
 
     def has(self, node: object) -> bool:
@@ -102,8 +96,7 @@ class Batch:
     def relabelled(self, ids: Mapping[str, int]) -> Graph:
         """The graph with the class ids that these names have for the learner."""
         labels = torch.tensor([ids[name] if name else -1 for name in self.labels])
-        graph = Graph(self.graph.features, self.graph.adjacency, labels)
-        return graph.with_masks(**self.graph.masks)
+        return self.graph.with_labels(labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,14 +114,7 @@ class LargeBatch:
         """A graph folder, checked against what the learner knows of columns."""
         graph = GraphFolder(path)
         columns = graph.manifest.columns
-        if known.width is not None:
-            _check_named(columns, known, str(path))
-            found = matched_columns(columns, known.columns, str(path))
-            if found != columns:
-                raise InputError(
-                    f"the columns of {path} are in another order than was learned; import its "
-                    f"tables with columns in this order: {', '.join(found[:20])}"
-                )
+        _check_columns(columns, graph.num_features, known, str(path))
         names = map(class_name, graph.manifest.classes)
         renamed = {c: known.aliases.get(name, name) for c, name in enumerate(names)}
         return cls(graph, renamed, str(path), columns, graph.manifest.repairs)
@@ -136,10 +122,10 @@ class LargeBatch:
     @property
     def counts(self) -> dict[str, int]:
         """Labelled nodes per class name."""
-        found: dict[str, int] = {}
+        found = Counter[str]()
         for told, name in self.named().items():
-            found[name] = found.get(name, 0) + self.graph.manifest.classes[told]
-        return found
+            found[name] += self.graph.manifest.classes[told]
+        return dict(found)
 
     @property
     def ids(self) -> Array:
@@ -156,18 +142,33 @@ class LargeBatch:
         return {name: self.class_names[c] for c, name in told if c in self.class_names}
 
 
-def _check_named(columns: tuple[str, ...] | None, known: Record, where: str) -> None:
+def _check_columns(columns: tuple[str, ...] | None, width: int, known: Record, where: str) -> None:
+    """Refuse a batch whose columns cannot be those that were learned."""
+    if known.width is None:
+        return
     if (columns is None) != (known.columns is None):
-        had, has = ("names", "none") if known.columns is not None else ("no names", "names")
+        had, has = ("names", "none") if columns is None else ("no names", "names")
         raise InputError(
             f"the columns that were learned have {had} and those of {where} {has}, so nobody can "
             "tell whether they are the same; give files of the same kind"
         )
+    right = columns and matched_columns(columns, known.columns, where)
+    if right and right != columns:
+        raise InputError(
+            f"the columns of {where} are in another order than was learned; read it with `read`, "
+            f"or import its tables with columns in this order: {', '.join(right[:20])}"
+        )
+    if width != known.width:
+        raise InputError(
+            f"{where} has {width} feature columns and {known.width} were learned; give the same "
+            "columns"
+        )
 
 
 Source = Any
-"""A batch, or what one is read from: a pair (nodes, edges) of paths or of tables in memory, a file
-that holds a graph, a graph folder, a `TableGraph`, or what `as_graph` takes."""
+"""A batch, or what one is read from: a pair (nodes, edges) of paths or of tables in memory, one
+table without edges, a file that holds a graph, a graph folder, a `TableGraph`, or what `as_graph`
+takes."""
 
 
 def graph_folder(source: Source) -> Path | None:
@@ -178,20 +179,8 @@ def graph_folder(source: Source) -> Path | None:
     return Path(source) if there else None
 
 
-def read_batch(
-    source: Source,
-    known: Record,
-    *,
-    neutral: Mapping[str, float] | None = None,
-    labelled: bool = True,
-    unknown_edges: UnknownEdges = "drop",
-) -> Batch:
-    """What is meant by `source`, its columns as they were learned and its classes by their names.
-
-    `neutral` is what to write into a column that is missing. `labelled=False` reads no labels: the
-    column may be missing.
-    """
-    reading = known.reading
+def read_batch(source: Source, known: Record, **how: Any) -> Batch:
+    """What is meant by `source`, its columns and classes as learned; `how`: see `_from_tables`."""
     if isinstance(source, Batch):
         batch = source
     elif isinstance(source, TableGraph):
@@ -219,69 +208,79 @@ def read_batch(
                 "if they are too large for memory, forget it, import its tables as they shall be "
                 "and observe those"
             )
-        elif len(files) == 2:
-            features = _features(first, known, neutral)
-            found = read_tables(
-                *files,
-                id=reading.id,
-                label=reading.label if labelled else None,
-                source=reading.source,
-                target=reading.target,
-                features=features,
-                undirected=reading.undirected,
-                unknown_edges=unknown_edges,
-            )
-            batch = Batch(found.graph, found.node_ids, found.class_names, features, found.repairs)
+        elif len(files) <= 2:
+            batch = _from_tables(files, known, **how)
         else:
             raise InputError(
-                f"a batch is a table of nodes and a table of edges, or one file that ends in "
-                f"{', '.join(ALONE)}, not {' '.join(map(str, files)) or 'nothing'}"
+                "a batch is a table of nodes and a table of edges, one table without edges, or one "
+                f"file that ends in {', '.join(ALONE)}, not {' '.join(map(str, files))}"
             )
         batch = replace(batch, where=str(first) if isinstance(first, Path) else batch.where)
     names = {c: class_name(name) for c, name in batch.class_names.items()}
     names = {c: known.aliases.get(name, name) for c, name in names.items() if name != "-1"}
-    if known.width is not None:
-        _check_columns(batch, known)
+    _check_columns(batch.columns, batch.graph.num_features, known, batch.where)
     return replace(batch, class_names=names)
 
 
-def _files(source: Source) -> list[Where]:
-    """The paths and tables that are meant; none where it is another kind of graph."""
-    if isinstance(source, GraphFolder):
-        return [source.path]
-    parts = [source] if isinstance(source, str | Path) else source
-    if not isinstance(parts, list | tuple) or not parts:
-        return []
-    if not all(isinstance(part, str | Path) or is_table(part) for part in parts):
-        return []
-    names = ("the table of nodes", "the table of edges", *[""] * len(parts))
-    return [as_table(part, name) for part, name in zip(parts, names, strict=False)]
-
-
-def _check_columns(batch: Batch, known: Record) -> None:
-    """Refuse a batch whose columns cannot be those that were learned."""
-    _check_named(batch.columns, known, "this batch")
-    if batch.columns is not None and batch.columns != known.columns:
-        raise InputError("the columns of this batch are in another order; read it with `read`")
-    if batch.graph.num_features != known.width:
+def _from_tables(
+    files: Sequence[Where],
+    known: Record,
+    *,
+    neutral: Mapping[str, float | None] | None = None,
+    encoding: Encoding | Scale | None = None,
+    labelled: bool = True,
+    unknown_edges: UnknownEdges = "drop",
+) -> Batch:
+    """A batch of nodes and edges, or of one table; `neutral` is told where a column is missing."""
+    reading, first, alone = known.reading, files[0], len(files) == 1
+    if isinstance(first, Path) and not first.exists():
         raise InputError(
-            f"this batch has {batch.graph.num_features} feature columns and {known.width} were "
-            "learned; give the same columns"
+            f"there is no file or folder {first}; a batch is NODES EDGES, or one table"
         )
-
-
-def _features(nodes: Where, known: Record, neutral: Mapping[str, float] | None) -> tuple[str, ...]:
-    """The columns of a table of nodes that are features, in the order that was learned."""
-    there, reading, columns = column_names(nodes), known.reading, known.columns
-    learned = [name for name in columns or () if name in reading.ignore]
+    if alone and encoding == "none":
+        raise InputError(
+            f"{first} is one table, and this learner takes a table of nodes with one of edges, or "
+            "columns as they are; give NODES EDGES, or make a new learner, without --scale none"
+        )
+    if not alone and isinstance(encoding, Encoding):
+        raise InputError(
+            f"this learner learned tables without edges; give {first} alone, or make a new learner"
+        )
+    columns, learned = known.columns, [n for n in known.columns or () if n in reading.ignore]
     if learned:
         raise InputError(
             f"column {learned[0]!r} was learned and cannot be ignored now; leave out --ignore "
             f"{quote(learned[0])}, or make a new learner that ignores it from its first batch on "
             f"({CHANGED})"
         )
-    if reading.id not in there:  # `read_tables` has a sentence for it
-        return tuple(columns or ())
-    special = {reading.id, reading.label, *reading.ignore}
-    wanted = [name for name in there if name not in special]
-    return matched_columns(wanted, columns, str(nodes), neutral)
+    there = column_names(first)
+    if alone or reading.id in there:  # for others `read_tables` has a sentence
+        special = {reading.id, reading.label, *reading.ignore}
+        wanted = [name for name in there if name not in special]
+        columns = matched_columns(wanted, columns, str(first), neutral)
+    features = tuple(columns or ())
+    named: Any = {"id": reading.id, "label": reading.label if labelled else None}
+    if alone:
+        given = None if isinstance(encoding, str) else encoding
+        how: Any = {"features": features, "neighbours": reading.neighbours, "encoding": given}
+        found = read_table(first, **named, **how)
+        units = found.graph.encoding  # sites of one encoding may have columns in another order
+        features = features if units is None else tuple(name for name, _ in units.columns)
+    else:
+        named |= {"source": reading.source, "target": reading.target, "features": features}
+        how = {"undirected": reading.undirected, "unknown_edges": unknown_edges}
+        found = read_tables(first, files[1], **named, **how)
+    return Batch(found.graph, found.node_ids, found.class_names, features, found.repairs)
+
+
+def _files(source: Source) -> list[Where]:
+    """The paths and tables that are meant; none where it is another kind of graph."""
+    if isinstance(source, GraphFolder):
+        return [source.path]
+    parts = [source] if isinstance(source, str | Path) or is_table(source) else source
+    tables = isinstance(parts, list | tuple)
+    if not tables or not all(isinstance(part, str | Path) or is_table(part) for part in parts):
+        return []
+    names = ("the table of nodes", "the table of edges", *[""] * len(parts))
+    names = names if len(parts) > 1 else ("the table",)
+    return [as_table(part, name) for part, name in zip(parts, names, strict=False)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
 
 from undrift.folder.classes import WAYS
 from undrift.folder.notice import sentences
@@ -12,13 +12,6 @@ from undrift.learners.base import Learner
 from undrift.learners.registry import METHODS
 from undrift.privacy.attacks import kept_sums
 from undrift.privacy.audit import Audit, audit, lines
-from undrift.streams.task import Task
-
-
-def audited(record: Record, learner: Learner, tasks: Iterable[Task] = ()) -> Audit:
-    """What the learner of a folder gives away, classes by their names."""
-    least = 1 if record.small_classes == "allow" else record.least_rows
-    return audit(learner, tasks, least_rows=least, names=record.names)
 
 
 def widest(learner: Learner) -> int:
@@ -50,6 +43,9 @@ def card(record: Record, learner: Learner) -> str:
     )
     counts = "" if record.private else " with counts"
     columns = "known by position" if record.columns is None else "known by name"
+    files, given = "NODES EDGES", '("nodes.csv", "edges.csv")'
+    if learner.encoding_ is not None:  # tables have no edges
+        files, given = "TABLE", '"table.csv"'
     units = ", and the median and spread of every column" if record.scale == "robust" else ""
     return f"""\
 # A learner of undrift
@@ -72,21 +68,21 @@ Last step: {entry.step}, `{entry.verb}`, {entry.time}.
 {older}
 What the first batch fixed for all rows (the feature map{units}) stays when that batch is
 forgotten.
-
+{_encoding(learner)}
 ## Privacy
 
-{_privacy(record, learner)}
+{_privacy(record, learner, files)}
 ## Classes
 
 {_classes(record)}
-{_accuracy(record)}{_noticed(record)}
+{_accuracy(record)}{_noticed(record)}{_foretold(record)}
 ## How to use it
 
-    undrift learner predict THIS NODES EDGES --out predictions.csv
+    undrift learner predict THIS {files} --out predictions.csv
     undrift learner verify THIS
 
     import undrift
-    undrift.LearnerFolder("THIS").predict(("nodes.csv", "edges.csv"))
+    undrift.LearnerFolder("THIS").predict({given})
     undrift.load("THIS")    # the learner alone; its class ids are in learner.json
 
 This page is written anew after each step.
@@ -106,9 +102,9 @@ def _guards(record: Record) -> str:
     return told
 
 
-def _privacy(record: Record, learner: Learner) -> str:
+def _privacy(record: Record, learner: Learner, files: str) -> str:
     """What is known of what the state gives away, from the state alone."""
-    found = audited(record, learner)
+    found = audit(learner, least_rows=record.least, names=record.names)
     if not found.kept:
         return "Nothing is kept yet.\n"
     columns = 0 if record.private else widest(learner)
@@ -120,15 +116,15 @@ def _privacy(record: Record, learner: Learner) -> str:
             f"  {len(few)} of {len(record.batches)}, the smallest of {counted(min(few), 'row')}.\n"
             "  Whoever has the states before and after such a step can compute its rows.\n"
         )
-    return f"Audit: **{_cell(found.verdict)}**.\n\n{told}\n{_bound(record, found)}"
+    return f"Audit: **{_cell(found.verdict)}**.\n\n{told}\n{_bound(record, found, files)}"
 
 
-def _bound(record: Record, found: Audit) -> str:
+def _bound(record: Record, found: Audit, files: str) -> str:
     """For whom and for what the bound of noise holds, if there is one."""
     if not found.bound:
-        return """\
-Whoever reads the state can find this too: it is no bound. `undrift learner audit THIS --data NODES
-EDGES` tries the attacks on data that was observed.
+        return f"""\
+Whoever reads the state can find this too: it is no bound. `undrift learner audit THIS --data
+{files}` tries the attacks on data that was observed.
 """
     once = (
         "Nobody has checked that: it is assumed."
@@ -145,6 +141,14 @@ The bound holds for everyone who is in one batch at most. {once}
 It is for what `undrift learner export` writes. {kept}
 Never hand out `key`, nor `begun.json` where there is one: with them noise and hashes can be undone.
 """
+
+
+def _encoding(learner: Learner) -> str:
+    """What the columns of tables without edges mean; `columns.json` has all of it."""
+    if learner.encoding_ is None:
+        return ""
+    told = "".join(f"- {' '.join(line.split())}\n" for line in learner.encoding_.lines())
+    return f"\nColumns, as centre +- spread or by their categories (`columns.json`):\n\n{told}"
 
 
 def _classes(record: Record) -> str:
@@ -183,5 +187,30 @@ Older ones are in `history.jsonl`. What chance does is an estimate: rows share n
 """
 
 
+def _foretold(record: Record) -> str:
+    """What would be noticed of a class that nobody has labelled, and what cannot be told."""
+    told = record.entry.foretold
+    if told is None:
+        return ""
+    notes = "".join(f"- {_cell(note)}.\n" for note in told.notes)
+    if told.detected is not None:
+        notes = f"""\
+- Of the nodes of a new class about {percent(told.detected, 0)} would be called unknown, at a
+  false-alarm rate of {percent(told.rate, 0)}: the mean over known classes, each left out in turn.
+{notes}"""
+    return f"""
+Classes that nobody has labelled yet (`predict --unknown {told.rate:g}`), from the sums alone:
+
+{notes}"""
+
+
 def _cell(name: str) -> str:
     return " ".join(name.split()).replace("|", "\\|")
+
+
+def texts_of(record: Record, learner: Learner) -> tuple[str | None, ...]:
+    """The card, the plan that is in force and the encoding of tables, which `scale` takes."""
+    plan, known = getattr(learner, "plan_", None), learner.encoding_
+    told = {} if known is None else known.as_plain()
+    columns = f"{json.dumps(told, indent=1, ensure_ascii=False)}\n" if told else None
+    return card(record, learner), None if plan is None else f"{plan.to_json()}\n", columns

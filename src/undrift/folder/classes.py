@@ -1,8 +1,7 @@
 """Classes: their names and numbers, those that are too small, and the public list under noise.
 
-What is kept of a class with few training nodes would give them away. So a new class must bring
-`least_rows` of them at once; a known one may bring any number. What was done is recorded with each
-batch (`Held.instead`), so forgetting subtracts what was added.
+A new class must bring `least_rows` training nodes at once; a known one may bring any number. What
+was done is recorded with each batch (`Held.instead`), so forgetting subtracts what was added.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from dataclasses import replace
 from shlex import quote
 from typing import TYPE_CHECKING, TypeVar
 
+from undrift.checks import checked
 from undrift.errors import InputError
 from undrift.folder.record import Record
 from undrift.formatting import counted
@@ -24,29 +24,19 @@ if TYPE_CHECKING:
 
 AnyBatch = TypeVar("AnyBatch", bound="Batch | LargeBatch")
 
-POOL = "(small classes)"
-"""The class that small classes are learned as where they are pooled."""
-
-WAYS = {
+POOL = "(small classes)"  # the class that small classes are learned as where they are pooled
+WAYS = {  # what is done with small classes
     "refuse": "the batch is refused",
     "context": "it is left out, and its nodes count as nodes without a label",
     "pool": f"all such classes are learned as one, called {POOL!r}",
     "allow": "it is learned as any other",
 }
-"""What is done with small classes, as phrases."""
 
 _NOTHING = frozenset({"nan", "na", "n/a", "null", "none", "nil", "?", "-", "unknown", "unlabelled"})
 
 
-# names and numbers -----------------------------------------------------------------------
-
-
 def class_name(text: str) -> str:
-    """A label as a name: without blanks around it, whole numbers without a point.
-
-    >>> class_name(" mule "), class_name("3.0"), class_name("1.5")
-    ('mule', '3', '1.5')
-    """
+    """A label as a name: without blanks around it, whole numbers without a point."""
     text = text.strip()
     whole, point, rest = text.partition(".")
     number = point and whole.removeprefix("-").isdecimal() and rest and not rest.strip("0")
@@ -59,11 +49,6 @@ def numbered(
     """The known classes and the new ones: a number is its own id while that is free.
 
     Any other new name has the next id; no id is used twice, even if its class was forgotten.
-
-    >>> numbered(["mule", "fine"], {"fine": 0}, past=[1])
-    {'fine': 0, 'mule': 2}
-    >>> numbered(["7", "3"], {}, past=[])
-    {'7': 7, '3': 3}
     """
     ids = dict(known)
     for name in names:
@@ -76,10 +61,7 @@ def numbered(
 
 
 def look_alikes(names: Iterable[str], known: Collection[str]) -> list[str]:
-    """A sentence for every new class whose name suggests that it is none of its own.
-
-    It differs from a known one in case or spaces only, or is what programs write for no label.
-    """
+    """A sentence for every new class that is named like a known one, or like no label."""
     found = []
     for name in names:
         if name in known:
@@ -108,15 +90,12 @@ def folded(name: str) -> str:
     return "".join(name.casefold().split())
 
 
-# small classes ---------------------------------------------------------------------------
-
-
 def check_ways(small_classes: str, least_rows: int) -> None:
     """Reject a way that there is not."""
     if small_classes not in WAYS:
         ways = ", ".join(map(repr, WAYS))
         raise InputError(f"small classes can be {ways}, not {small_classes!r}")
-    if least_rows < 1:
+    if checked("least_rows", int, least_rows) < 1:
         raise InputError(f"least_rows must be at least 1, not {least_rows}")
 
 
@@ -133,10 +112,7 @@ def instead_of_small(
     least_rows: int,
     where: str,
 ) -> dict[str, str]:
-    """What the classes of a batch are learned as that are new and have too few rows.
-
-    `rows` are the training nodes of each class of the batch, `known` those there are without it.
-    """
+    """What classes are learned as that are new and have few of the `rows` of their batch."""
     few = {name: n for name, n in rows.items() if 0 < n < least_rows and not known.get(name, 0) > 0}
     if not few or small_classes == "allow":
         return {}
@@ -173,8 +149,8 @@ def told(
 
 def left_small(record: Record) -> list[str]:
     """A sentence about classes that have become small because something was forgotten."""
-    few = {name: n for name, n in record.counts.items() if 0 < n < record.least_rows}
-    if not few or record.small_classes == "allow":
+    few = {name: n for name, n in record.counts.items() if 0 < n < record.least}
+    if not few:
         return []
     steps = sorted({held.step for held in record.batches if few.keys() & held.labels.keys()})
     which = f"the batch{'es' * (len(steps) > 1)} of step {' and '.join(map(str, steps))}"
@@ -184,30 +160,14 @@ def left_small(record: Record) -> list[str]:
     ]
 
 
-def few_rows(rows: int, columns: int) -> list[str]:
-    """A sentence about a batch of fewer rows than columns."""
-    if not 0 < rows < columns:
-        return []
-    return [
-        f"{counted(rows, 'row')} for {columns:,} columns: whoever has the states before and after "
-        "this step can compute them; larger batches or fewer columns (sketch, rank) help"
-    ]
-
-
 def _list(few: Mapping[str, int], shown: int = 4) -> str:
     parts = [f"class {name!r} with {counted(n, 'node')}" for name, n in list(few.items())[:shown]]
     more = [f"{len(few) - shown} more such classes"] if len(few) > shown else []
     return ", ".join([*parts, *more])
 
 
-# the public list -------------------------------------------------------------------------
-
-
 def public_classes(learner: Learner) -> dict[str, int] | None:
-    """The id of every class of `class_list`; None for a learner without noise.
-
-    Which classes came, and in which order, is data. So names and ids come from the list alone.
-    """
+    """The id of every class of `class_list`, as those that came are data; None without noise."""
     if getattr(learner, "account_", None) is None:
         return None
     private: PrivatePropagation = learner  # type: ignore[assignment]  # who has an account is one

@@ -13,17 +13,16 @@ from undrift.errors import InputError
 from undrift.folder.classes import folded
 from undrift.folder.record import Record, Scale
 from undrift.formatting import counted
-from undrift.graphs import Scaling
-from undrift.graphs.scaling import check_given, odd_columns, scaling_given
+from undrift.graphs import Encoding, Scaling
+from undrift.graphs.scaling import odd_columns, scaling_given
 from undrift.learners.base import Learner
 from undrift.learners.small_classes import has_noise
+from undrift.storage.lock import system_errors
 
 if TYPE_CHECKING:
     from undrift.folder.batch import Batch, LargeBatch
 
 CHANGED = "docs/first-year.md, When columns change"
-"""Where it is written what to do about columns that come and go."""
-
 _SHOWN = 4
 _FILE = '{"price": {"low": 0, "high": 100000}}'
 
@@ -32,14 +31,11 @@ def matched_columns(
     there: Sequence[str],
     known: Sequence[str] | None,
     where: str,
-    neutral: Mapping[str, float] | None = None,
+    neutral: Mapping[str, float | None] | None = None,
 ) -> tuple[str, ...]:
     """The columns to read, in the order that was learned; others than those are an error.
 
-    `neutral`: of every column learned, a number that tells nothing; 0 where it is not there.
-
-    >>> matched_columns(["b", "a"], ["a", "b"], "nodes.csv")
-    ('a', 'b')
+    `neutral`: of every column learned, a number that tells nothing, or None: an empty cell does.
     """
     if known is None:
         return tuple(there)
@@ -60,14 +56,17 @@ def matched_columns(
     return tuple(known)
 
 
-def _lacking(lacking: Sequence[str], strange: Sequence[str], neutral: Mapping[str, float]) -> str:
+def _lacking(
+    lacking: Sequence[str], strange: Sequence[str], neutral: Mapping[str, float | None]
+) -> str:
     """What to do to a file that lacks columns: rename one that looks like it, or add it."""
     names = {folded(name): name for name in strange}
     for name in lacking:
         near = get_close_matches(folded(name), names, n=1, cutoff=0.75)
         if near:
             return f"rename {names[near[0]]!r} to {name!r}, if they are one"
-    cells = [f"{name!r} with {neutral.get(name, 0.0):.9g}" for name in lacking[:_SHOWN]]
+    told = {name: neutral.get(name, 0.0) for name in lacking[:_SHOWN]}
+    cells = [f"{n!r} with {'nothing' if x is None else f'{x:.9g}'}" for n, x in told.items()]
     more = f" and {len(lacking) - _SHOWN} more with their centre" * (len(lacking) > _SHOWN)
     return (
         f"if nobody knows the numbers, add {', '.join(cells)}{more} in every row: it tells nothing"
@@ -79,14 +78,8 @@ def _few(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names[:_SHOWN])) + more
 
 
-# the scale -------------------------------------------------------------------------------
-
-
 def read_scale(scale: str | Path | Mapping[str, Any] | None, learner: Learner) -> Scale | None:
-    """A scale as a record has it: `robust`, `none`, or what a JSON file or a mapping gives.
-
-    With noise a scale from data is refused: medians of a batch are outside of epsilon.
-    """
+    """A scale as a record has it: `robust`, `none`, or what a JSON file or a mapping gives."""
     if scale is None or scale == "none":
         return None if scale is None else "none"
     if scale == "robust":
@@ -97,46 +90,53 @@ def read_scale(scale: str | Path | Mapping[str, Any] | None, learner: Learner) -
                 "none"
             )
         return "robust"
-    given = scale if isinstance(scale, Mapping) else _read(Path(scale))
-    check_given(given)
-    return {name: {key: float(n) for key, n in each.items()} for name, each in given.items()}
-
-
-def _read(path: Path) -> Mapping[str, Any]:
-    try:
-        given = json.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise InputError(
-            f"a scale is robust, none, or a JSON file, and {path} cannot be read "
-            f"({error.strerror or error}); write one such as {_FILE}"
-        ) from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is not valid JSON; write it such as {_FILE}") from error
-    if not isinstance(given, dict):
-        raise InputError(f"{path} must name columns, such as {_FILE}")
-    return given
+    given = scale
+    if not isinstance(given, Mapping):
+        failed = f"a scale is robust, none, or a JSON file, and {scale} cannot be read"
+        with system_errors(failed, f"write one such as {_FILE}"):
+            try:
+                given = json.loads(Path(given).read_text(encoding="utf-8-sig"))
+            except (ValueError, RecursionError) as error:
+                raise InputError(f"{scale} is not valid JSON; write it such as {_FILE}") from error
+    if not isinstance(given, Mapping):
+        raise InputError(f"{scale} must name columns, such as {_FILE}")
+    if given:
+        Encoding.of({}, given)  # its errors name the column
+    return {
+        name: each if isinstance(each, list) else {key: float(n) for key, n in each.items()}
+        for name, each in given.items()
+    }
 
 
 def fixed_scale(
     learner: Learner, record: Record, batch: Batch | LargeBatch
-) -> tuple[Scale, Scaling | None, list[str]]:
-    """What the first batch fixes: how columns are scaled, by what, and what to know about it.
-
-    Without a scale, tables are scaled and graphs without names of columns are not.
-    """
+) -> tuple[Scale, Scaling | Encoding | None, list[str]]:
+    """What the first batch fixes: how columns are scaled, by what, and what to know about it."""
+    encoding = getattr(batch.graph, "encoding", None)  # of a table without edges
+    if encoding is not None:
+        public = record.scale if isinstance(record.scale, dict) else {}
+        shown = [name for name, _ in encoding.columns if name not in public]
+        if has_noise(learner) and shown:
+            raise InputError(
+                f"the medians or categories of column {shown[0]!r} would come from the batch, "
+                "which epsilon does not cover; make the learner with --scale FILE.json that gives "
+                'every column a public range or its values, as in {"age": {"low": 0, "high": 100}, '
+                '"sex": ["f", "m"]}'
+            )
+        return record.scale or "robust", encoding, []
     if record.scale is None and (batch.columns is None or has_noise(learner)):
         return "none", None, _notes(batch)
     how = record.scale or "robust"
-    if how == "none":
-        return how, None, []
-    if how == "robust":
-        return how, Scaling.of(batch.some_features()), []
-    return how, scaling_given(how, batch.columns, batch.graph.num_features), []
+    if isinstance(how, dict):
+        return how, scaling_given(how, batch.columns, batch.graph.num_features), []
+    return how, Scaling.of(batch.some_features()) if how == "robust" else None, []
 
 
-def neutral(learner: Learner, columns: Sequence[str] | None) -> dict[str, float]:
-    """Of every column learned, the number that tells nothing: its centre, or 0."""
+def neutral(learner: Learner, columns: Sequence[str] | None) -> dict[str, float | None]:
+    """Of every column learned, the number that tells nothing: its centre, or 0; None: no number."""
     names, known = columns or (), learner.scaling_
+    if isinstance(known, Encoding):
+        return dict.fromkeys(names)
     if known is None or known.width != len(names):
         return dict.fromkeys(names, 0.0)
     return dict(zip(names, known.centre, strict=True))

@@ -1,8 +1,6 @@
 """Keyed hashes: who has the key can tell that data is the same; who has not learns nothing.
 
-The same nodes, features, labels and edges have the same hash, in whatever order a file has its
-rows and columns. `data_hash` depends on the form: tables and a graph folder of one content have
-two. `content_hash` does not: its sums can be made of a graph that is read in pieces.
+The same data has the same hash in any order of rows and columns, as tables or as a graph folder.
 """
 
 from __future__ import annotations
@@ -14,61 +12,26 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 
-from undrift.folder.batch import Batch, LargeBatch
+from undrift.folder.batch import Array, Batch, LargeBatch
 from undrift.graphs.fingerprint import Fingerprint, wrapped
 from undrift.scale.graph_folder import GraphFolder
 from undrift.sparse import Csr
 
-Array = np.ndarray[Any, np.dtype[Any]]
-_ROWS = 65_536
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
 
 
-def data_hash(batch: Batch | LargeBatch, key: bytes) -> str:
-    """The hash of a batch in its form, which must have its columns in the learner's order.
-
-    Cost: a sort of the ids and one pass over features and edges; of a graph folder none, as it was
-    hashed when it was imported.
-    """
-    if isinstance(batch, LargeBatch):
-        content = batch.graph.manifest.content.encode()
-        return blake2b(content, key=key, digest_size=16, person=b"undrift large").hexdigest()
-    names, labels = batch.words, batch.labels
-    order = sorted(range(len(names)), key=names.__getitem__)
-    graph = batch.graph.subgraph(np.array(order, dtype=np.int64))
-    digest = blake2b(key=key, digest_size=16, person=b"undrift data")
-    told: list[Any] = [batch.columns, graph.num_features]
-    told += [[names[i] for i in order], [labels[i] for i in order]]
-    digest.update(json.dumps(told).encode())
-    for start in range(0, graph.num_nodes, _ROWS):
-        rows = graph.features[torch.arange(start, min(start + _ROWS, graph.num_nodes))]
-        _update(digest, rows.to_scipy() if isinstance(rows, Csr) else rows.numpy())
-    _update(digest, graph.adjacency.to_scipy())
-    for name in sorted(graph.masks):
-        digest.update(name.encode() + graph.masks[name].numpy().tobytes())
-    return digest.hexdigest()
-
-
-def _update(digest: Any, matrix: Any) -> None:
-    """A matrix by its entries that are not zero, so that dense and sparse are the same."""
-    csr = sp.csr_matrix(matrix)
-    csr.sort_indices()
-    csr.eliminate_zeros()
-    for array, kind in ((csr.indptr, "<i8"), (csr.indices, "<i8"), (csr.data, "<f4")):
-        digest.update(array.astype(kind).tobytes())
-
-
 def content_hash(batch: Batch | LargeBatch, key: bytes) -> str:
-    """The hash of a batch, in whatever form it came; its columns are in the learner's order.
+    """The hash of a batch, which tells data that differs by accident (`Fingerprint`).
 
-    Cost: one pass over ids, features and edges, in memory 16 bytes per node. It tells data that
-    differs by accident (`Fingerprint`).
+    Cost: one pass over ids, features and edges, in memory 16 bytes per node.
     """
     seed = int.from_bytes(blake2b(key, digest_size=7, person=b"undrift seed").digest(), "big")
-    marks = Fingerprint.of_numbers(_numbers(batch.ids, key), seed)
+    numbers = ids = batch.ids  # a whole number per id: its own, where it is one in any file
+    if ids.dtype.kind not in "iu" or ids.dtype == np.uint64:
+        numbers = np.fromiter((_number(str(n), key) for n in ids.tolist()), np.int64, len(ids))
+    marks = Fingerprint.of_numbers(torch.from_numpy(numbers.astype(np.int64)), seed)
     names = {c: _number(f"class {name}", key) for c, name in batch.class_names.items()}
     told: list[Any] = [batch.columns, batch.graph.num_features, batch.graph.num_nodes]
     if isinstance(batch, LargeBatch):
@@ -98,20 +61,10 @@ def _large_sums(marks: Fingerprint, graph: GraphFolder, names: Mapping[int, int]
 
 def _told(labels: torch.Tensor, names: Mapping[int, int]) -> torch.Tensor:
     """For every label the number of its class, 0 where it has none."""
-    if not names:
-        return torch.zeros_like(labels)
-    known = torch.tensor(sorted(names), dtype=torch.int64)
-    numbers = torch.tensor([names[c] for c in known.tolist()])
-    place = torch.searchsorted(known, labels).clamp(max=len(names) - 1)
-    return numbers[place].masked_fill(known[place] != labels, 0)
-
-
-def _numbers(ids: Array, key: bytes) -> torch.Tensor:
-    """A whole number per id: its own, where it is one, however a file writes it."""
-    if ids.dtype.kind in "iu" and ids.dtype != np.uint64:
-        return torch.from_numpy(ids.astype(np.int64))
-    numbers = (_number(str(name), key) for name in ids.tolist())
-    return torch.from_numpy(np.fromiter(numbers, np.int64, len(ids)))
+    numbers = torch.zeros_like(labels)
+    for c, number in names.items():
+        numbers[labels == c] = number
+    return numbers
 
 
 def _number(word: str, key: bytes) -> int:

@@ -2,48 +2,90 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
-from undrift.folder.record import Held, Noticed, Record
+import torch
+
+from undrift.errors import InputError
+from undrift.folder.record import Foretold, Held, Noticed, Record
+from undrift.formatting import percent
 from undrift.learners.base import Learner
 from undrift.streams.task import Task
 
-SURE = 0.01
-"""How seldom chance may move one of the returning classes so far before it is called a change."""
+ALARMS = 0.05  # the share of nodes of known classes that may look like none, if nobody says
+_MOST_CLASSES = 32  # that are left out in turn after every step: the time grows with their cube
+
+
+def graded(learner: Learner, task: Task, record: Record) -> dict[str, Any]:
+    """What a learner gets right of a batch before it learns it, and what is strange in it."""
+    if record.private:  # how many are right is a count of the data
+        return {"tested": 0, "right": 0, "noticed": None}
+    known = torch.tensor(learner.classes_, dtype=torch.int64)
+    nodes = torch.isin(task.labels, known).nonzero().flatten()
+    told: dict[str, Any] = {"tested": nodes.numel(), "right": 0, "noticed": None}
+    if nodes.numel():
+        told["right"] = int((learner.predict(task.graph, nodes) == task.labels[nodes]).sum())
+    others = (task.labels < 0).nonzero().flatten()
+    if learner.classes_ and others.numel() >= max(record.least, 1):  # else it tells of each
+        with suppress(InputError):  # this method cannot tell
+            told["noticed"] = counted_strange(learner.novelty(task.graph, others), record)
+    return told
+
+
+def counted_strange(novelty: Any, record: Record, rate: float = ALARMS) -> Noticed:
+    """How many nodes are stranger than all but this share of known ones."""
+    strange = int((novelty > 1 - rate).sum())
+    told = record.entry.foretold
+    rough = tuple(note for note in told.notes if "rows" in note) if told else ()
+    return Noticed(unlabelled=len(novelty), strange=strange, rate=rate, rough=rough)
+
+
+def foretold(learner: Learner, record: Record) -> Foretold | None:
+    """What would be called unknown of a new class; None where the sums do not tell."""
+    tell = getattr(learner, "novelty_report", None)
+    if record.private or tell is None or not learner.classes_:
+        return None
+    if len(learner.classes_) > _MOST_CLASSES:
+        why = f"more than {_MOST_CLASSES} classes: learner.novelty_report() takes its time to tell"
+        return Foretold(rate=ALARMS, notes=(why,))
+    found = tell(ALARMS)
+    if found is None:
+        return None
+    mean = None if found.mean is None else round(found.mean, 4)
+    return Foretold(rate=ALARMS, detected=mean, notes=found.notes)
 
 
 def moved(
     learner: Learner, before: Any, task: Task, record: Record, held: Held
 ) -> dict[str, tuple[float, float]]:
-    """How far each returning class of a batch moved, and how often chance does that.
-
-    `before`: what was known then. Of a few rows nothing is told, as it would tell of each.
-    """
+    """How far each returning class moved since `before`, but few rows, and how often by chance."""
     if record.private or not hasattr(learner, "drift_since"):
         return {}
-    least = 1 if record.small_classes == "allow" else record.least_rows
     found = learner.drift_since(before, task)
     return {
         record.names[c]: (round(each.moved, 4), float(f"{each.p:.3g}"))
         for c, each in found.items()
-        if held.labels.get(record.names[c], 0) >= least
+        if held.labels.get(record.names[c], 0) >= record.least
     }
 
 
-def beyond_chance(noticed: Noticed) -> list[str]:
-    """The classes whose move chance does not explain, all returning ones considered."""
-    return [name for name, (_, p) in noticed.moved.items() if p * len(noticed.moved) < SURE]
-
-
-def sentences(noticed: Noticed | None) -> list[str]:
+def sentences(noticed: Noticed | None, nodes: str = "unlabelled nodes") -> list[str]:
     """What its user should know, a sentence each."""
     if noticed is None:
         return []
     told = []
+    if n := noticed.unlabelled:
+        expected = f"{noticed.rate * n:,.{0 if noticed.rate * n > 10 else 1}f}"
+        told.append(
+            f"{noticed.strange:,} of {n:,} {nodes} look like no known class; {expected} would by "
+            f"chance (false-alarm rate {percent(noticed.rate, 0)})"
+            f"{''.join(f'; {why}' for why in noticed.rough)}"
+        )
     if noticed.moved:
-        sure = set(beyond_chance(noticed))
+        sure = set(noticed.beyond_chance)
         each = [
-            f"{name} {far:.2f}{' (more than chance)' * (name in sure)}"
+            f"{name} by {far:.2f}{' (more than chance)' * (name in sure)}"
             for name, (far, _) in noticed.moved.items()
         ]
         told.append(f"returning classes moved, in units of their scatter: {', '.join(each)}")

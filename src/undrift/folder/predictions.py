@@ -4,32 +4,38 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from itertools import repeat
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from undrift.datasets.tables import Repairs
 from undrift.errors import InputError
-from undrift.formatting import class_columns
+from undrift.folder.batch import Array, Batch
+from undrift.folder.notice import ALARMS, counted_strange
+from undrift.folder.record import Noticed, Record
+from undrift.formatting import class_columns, counted
+from undrift.learners.base import Learner
+from undrift.learners.reading import alarm_rate
 from undrift.scale.learning import no_probabilities
 from undrift.storage.files import make_folder, write_atomically
 
-Array = np.ndarray[Any, np.dtype[Any]]
-COLUMNS = ("id", "class", "probability", "runner_up")
+UNKNOWN_WORD = "unknown"  # the class of a node that looks like no known one
 
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """Per node its id, its class, the probability of that and the next class.
+    """Per node its id, its class, the probability of that and the next class, empty without one.
 
-    `probabilities` has a row per node and a column per class of `names`. It and `probability` are
-    None where the method has none; without a second class `runner_up` is empty.
+    `probabilities` has a row per node and a column per class of `names`. What the method cannot
+    tell, or nobody asked, is None. With `unknown` a node stranger than all but that share of known
+    ones has the class `unknown`, no probability of it, and as runner-up the class that it would
+    have. `groups`: which unknown nodes belong together, a name each, empty for other nodes.
     """
 
     ids: Array
@@ -39,36 +45,56 @@ class Predictions:
     repairs: Repairs = field(default_factory=Repairs)  # what was left out of the edges
     names: list[str] = field(default_factory=list)
     probabilities: Array | None = None
+    novelty: Array | None = None
+    unknown: float | None = None
+    groups: list[str] | None = None
+    noticed: Noticed | None = None  # how many nodes look like no known class, where it is told
 
     @classmethod
-    def of(cls, ids: Array, ranking: Tensor, names: list[str], *, probable: bool) -> Predictions:
+    def of(
+        cls,
+        ids: Array,
+        ranking: Tensor,
+        names: list[str],
+        *,
+        probable: bool,
+        novelty: Tensor | None = None,
+        unknown: float | None = None,
+    ) -> Predictions:
         """From a number per node and class, larger is likelier."""
         best = ranking.topk(min(2, len(names)), dim=1)
-        first, *second = best.indices.T.tolist()
+        classes, *others = ([names[i] for i in place] for place in best.indices.T.tolist())
+        runner_up = others[0] if others else [""] * len(classes)
+        sure = best.values[:, 0].clone()
+        if novelty is not None and unknown is not None:
+            strange = novelty > 1 - unknown
+            for i in strange.nonzero().flatten().tolist():
+                classes[i], runner_up[i] = UNKNOWN_WORD, classes[i]
+            sure[strange] = torch.nan
         return cls(
             ids,
-            [names[i] for i in first],
-            best.values[:, 0].numpy() if probable else None,
-            [names[i] for i in second[0]] if second else [""] * len(first),
+            classes,
+            sure.numpy() if probable else None,
+            runner_up,
             names=names,
             probabilities=ranking.numpy() if probable else None,
+            novelty=None if novelty is None else novelty.numpy(),
+            unknown=unknown,
         )
 
-    def rows(self) -> Iterator[tuple[Any, str, float | None, str]]:
-        """A row per node, in the order of the columns of a file."""
-        sure = [None] * len(self.classes) if self.probability is None else self.probability.tolist()
-        yield from zip(self.ids.tolist(), self.classes, sure, self.runner_up, strict=True)
-
     def to_frame(self, *, probabilities: bool = False) -> dict[str, list[Any]]:
-        """Columns by name, as `pandas.DataFrame` and `polars.DataFrame` take them.
-
-        They are `id` and `predicted`, with `probabilities` also `p_NAME` for every class.
-
-        >>> made = Predictions(np.array(["a", "b"]), ["fine", "mule"], None, ["", ""])
-        >>> made.to_frame()
-        {'id': ['a', 'b'], 'predicted': ['fine', 'mule']}
-        """
-        frame = {"id": self.ids.tolist(), "predicted": list(self.classes)}
+        """Columns by name, as in a file; with `probabilities` also `p_NAME` for every class."""
+        sure = np.full(len(self.classes), np.nan) if self.probability is None else self.probability
+        frame = {
+            "id": self.ids.tolist(),
+            "class": list(self.classes),
+            "probability": [None if np.isnan(p) else p for p in sure.tolist()],
+            "runner_up": list(self.runner_up),
+        }
+        if self.unknown is not None and self.novelty is not None:
+            frame["novelty"] = self.novelty.tolist()
+        if self.groups is not None:
+            frame["group"] = list(self.groups)
         if probabilities:
             if self.probabilities is None:
                 raise no_probabilities()
@@ -76,29 +102,65 @@ class Predictions:
             frame |= dict(zip(columns, self.probabilities.T.tolist(), strict=True))
         return frame
 
-    def write(self, path: str | Path, *, probabilities: bool = False) -> None:
-        """Write a `.csv` or `.parquet` file, whole or not at all.
+    def __repr__(self) -> str:
+        return f"Predictions({counted(len(self.ids), 'node')}, {len(self.names)} classes)"
 
-        With `probabilities` it has a column more for every class, `p_NAME`.
-        """
+    def write(self, path: str | Path, *, probabilities: bool = False) -> None:
+        """Write the columns of `to_frame` as a `.csv` or `.parquet` file, whole or not at all."""
         path = Path(path)
         check_out(path)
-        more: list[str] = []
-        every: Iterator[list[float]] = repeat([])
-        if probabilities:
-            if self.probabilities is None:
-                raise no_probabilities()
-            more, every = class_columns(self.names), iter(self.probabilities.tolist())
-        text = io.StringIO(newline="")
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow([*COLUMNS, *more])
-        for (name, label, sure, second), others in zip(self.rows(), every, strict=False):
-            each = ["" if p is None else f"{p:.17g}" for p in (sure, *others)]
-            writer.writerow([name, label, each[0], second, *each[1:]])
-        data = text.getvalue().encode()
-        if path.suffix.lower() != ".csv":
-            data = _as_parquet(data, more, numbers=self.ids.dtype.kind in "iu")
-        write_atomically(path, data)
+        frame = self.to_frame(probabilities=probabilities)
+        words = ("class", "runner_up", "group")
+        kinds = {name: "VARCHAR" if name in words else "DOUBLE" for name in frame}
+        kinds["id"] = "BIGINT" if self.ids.dtype.kind in "iu" else "VARCHAR"
+        each = zip(*frame.values(), strict=True)
+        rows = ([f"{x:.17g}" if isinstance(x, float) else x for x in row] for row in each)
+        write_table(path, rows, kinds)
+
+
+def predicted(
+    learner: Learner,
+    record: Record,
+    batch: Batch,
+    nodes: Sequence[object] | None = None,
+    unknown: float | None = None,
+    *,
+    groups: bool = False,
+) -> Predictions:
+    """What a learner says of a batch; its rows are made once for classes and novelty."""
+    index = None if nodes is None else batch.places(nodes)
+    scores, novelty = learner.judged(batch.graph, index)
+    names = [record.names.get(c, f"class {c}") for c in learner.classes_]
+    if unknown is not None and novelty is None:
+        novelty = learner.novelty(batch.graph, index)  # says why not
+    if unknown is not None and UNKNOWN_WORD in names:
+        raise InputError(
+            f"a class of this learner is called {UNKNOWN_WORD!r}, which is the word for nodes of "
+            "no known class; leave out unknown, or observe that class under another name"
+        )
+    try:
+        ranking, probable = learner.probabilities_of(scores), True
+    except InputError:
+        ranking, probable = scores, False
+    ids = batch.ids if index is None else batch.ids[index]
+    made = Predictions.of(ids, ranking, names, probable=probable, novelty=novelty, unknown=unknown)
+    if groups:
+        strange = np.flatnonzero(np.array(made.classes) == UNKNOWN_WORD)
+        told = np.full(len(made.classes), "", dtype=object)
+        asked = torch.from_numpy(strange) if index is None else torch.as_tensor(index)[strange]
+        told[strange] = [f"group {n + 1}" for n in learner.groups(batch.graph, asked).tolist()]
+        made = replace(made, groups=told.tolist())
+    rate = ALARMS if unknown is None else unknown
+    noticed = None if novelty is None else counted_strange(novelty, record, rate)
+    return replace(made, repairs=batch.repairs, noticed=noticed)
+
+
+def check_unknown(unknown: float | None, *, groups: bool = False) -> None:
+    """Refuse a false-alarm rate that is none, before time is spent on reading."""
+    if unknown is not None:
+        alarm_rate(unknown)
+    elif groups:
+        raise InputError("groups are made of unknown nodes; say which those are, as unknown 0.05")
 
 
 def check_out(path: Path) -> None:
@@ -108,15 +170,22 @@ def check_out(path: Path) -> None:
     make_folder(path.parent)
 
 
-def _as_parquet(table: bytes, more: list[str], *, numbers: bool) -> bytes:
+def write_table(path: Path, rows: Iterable[Sequence[Any]], kinds: dict[str, str]) -> None:
+    """Write rows of these columns, with their types, as CSV or Parquet, whole or not at all."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(kinds)
+    writer.writerows(rows)
+    table = text.getvalue().encode()
+    if path.suffix.lower() == ".csv":
+        write_atomically(path, table)
+        return
     import duckdb
 
-    kinds = dict.fromkeys(COLUMNS, "VARCHAR") | {"probability": "DOUBLE"}
-    kinds |= dict.fromkeys(more, "DOUBLE") | ({"id": "BIGINT"} if numbers else {})
     with TemporaryDirectory() as folder, duckdb.connect() as connection:
         source, target = Path(folder) / "rows.csv", Path(folder) / "rows.parquet"
         source.write_bytes(table)
-        rows = "SELECT * FROM read_csv(?, header = true, columns = ?, quote = '\"', delim = ',')"
-        query = f"COPY ({rows}) TO '{target}' (FORMAT parquet)"  # names of our own
+        every = "SELECT * FROM read_csv(?, header = true, columns = ?, quote = '\"', delim = ',')"
+        query = f"COPY ({every}) TO '{target}' (FORMAT parquet)"  # names of our own
         connection.execute(query, [str(source), kinds])
-        return target.read_bytes()
+        write_atomically(path, target.read_bytes())

@@ -15,11 +15,15 @@ from undrift.learners.small_classes import LEAST_ROWS, SmallClasses
 from undrift.storage.files import write_atomically
 from undrift.storage.lock import read_own
 
-FORMAT = 5  # since 4: the content of batches, the scale of columns; since 5: what was noticed
+OLDEST, FORMAT = 4, 6
+"""Since 4: content of batches, scale of columns; 5: what was noticed; 6: sessions, tables alone."""
+
 HISTORY = "history.jsonl"
 
-Scale = Literal["robust", "none"] | dict[str, dict[str, float]]
-"""How columns are scaled: by the first batch, not at all, or each as given (`scaling_given`)."""
+Scale = Literal["robust", "none"] | dict[str, dict[str, float] | list[str]]
+"""How columns are scaled: by the first batch, not at all, or each as given (`Encoding.of`)."""
+
+SURE = 0.01  # how seldom chance moves one of the returning classes so far, if it is a change
 
 
 class _Frozen(BaseModel):
@@ -39,36 +43,54 @@ class Reading(_Frozen):
     target: str = "target"
     undirected: bool = True
     ignore: tuple[str, ...] = ()
+    neighbours: int = 10  # rows of a table without edges are linked to so many
+    session: str = "session"
+    item: str = "item"
+    time: str = "time"
+    in_order: bool = False  # rows are in the order of the clicks, and have no time
+    user: str | None = None
+    period: str | None = None
 
 
 class Noticed(_Frozen):
-    """What a batch showed when it came; a private folder notes none of it.
-
-    `moved`: for each class that came back how far its mean moved, in units of its scatter, and how
-    often chance does that (`ClassDrift`).
-    """
+    """What a batch showed when it came; a private folder notes none of it."""
 
     unlabelled: int = 0
     strange: int = 0  # nodes among them that look like no known class
     rate: float = 0.0  # the share of nodes of known classes that look so too
-    moved: dict[str, tuple[float, float]] = {}
+    rough: tuple[str, ...] = ()  # why that share may be another one
+    moved: dict[str, tuple[float, float]] = {}  # how far each class, how often by chance
+
+    @property
+    def beyond_chance(self) -> list[str]:
+        """The classes whose move chance does not explain, all returning ones considered."""
+        return [name for name, (_, p) in self.moved.items() if p * len(self.moved) < SURE]
+
+
+class Foretold(_Frozen):
+    """What would be called unknown of a new class, from the sums alone (`NoveltyReport`)."""
+
+    rate: float
+    detected: float | None = None  # the mean over known classes that are left out in turn
+    notes: tuple[str, ...] = ()
 
 
 class Held(_Frozen):
-    """A batch that is in the learner: keyed hashes of its data, and counts.
+    """A batch that is in the learner: keyed hashes of its data, and counts but in private folders.
 
-    `data` is its name: a hash of the form it came in. `content` is the same for tables and for a
-    graph folder that say the same. A private folder (`Record.private`) counts nothing.
+    `content` is the hash; `data` its name: the same, or of before one of the form it came in.
     """
 
     data: str
-    content: str = ""  # none before format 4
+    content: str
     step: int
     time: str
     nodes: int = 0
     edges: int = 0
     labels: dict[str, int] = {}  # labelled nodes by class name
-    rows: int = 0  # training nodes among them
+    rows: int = 0  # training nodes among them; sessions, where rows are sessions
+    clicks: int = 0
+    period: int = 0  # the number of the batch, where age counts in batches
     instead: dict[str, str] = {}  # small classes, and what they are learned as: "" is without label
     tested: int = 0  # of those whose class was known: predicted before they were learned
     right: int = 0
@@ -85,6 +107,8 @@ class Held(_Frozen):
         told = f"step {self.step} of {self.time[:10]}"
         if self.nodes:
             told += f": {self.nodes:,} nodes, {sum(self.labels.values()):,} labelled"
+        elif self.clicks:
+            told += f": {self.rows:,} sessions, {self.clicks:,} clicks"
         return f"{told} ({self.data[:8]})"
 
 
@@ -97,12 +121,17 @@ class Entry(_Frozen):
     nodes: int = 0
     edges: int = 0
     labelled: int = 0
+    sessions: int = 0
+    clicks: int = 0
     dropped_edges: int = 0
     rows_subtracted: int | None = None
     rows_added: int | None = None
     tested: int | None = None
     right: int | None = None
     noticed: Noticed | None = None
+    foretold: Foretold | None = None
+    classes: int | None = None  # after the step, as are the rows
+    rows: int | None = None
     spent_epsilon: float | None = None  # of any one node, by all releases so far
     added: tuple[str, ...] = ()  # batches that came, by the hash of their data
     removed: tuple[str, ...] = ()  # batches that went
@@ -122,9 +151,10 @@ class Record(_Frozen):
     """Everything about the current state but the state: it lies in the state's own file."""
 
     format: int = FORMAT
+    row: Literal["node", "session"] = "node"  # what is learned from; its kind of folder follows
     reading: Reading = Reading()
     columns: tuple[str, ...] | None = None  # None: known by position
-    width: int | None = None  # of a node's features; None before the first batch
+    width: int | None = None  # of a node's features, or items; None before the first batch
     scale: Scale | None = None  # None: not decided yet, or not scaled in folders of before it was
     classes: dict[str, int] = {}  # the id of every class that has nodes
     past_ids: tuple[int, ...] = ()  # of classes that were forgotten: never used again
@@ -132,13 +162,18 @@ class Record(_Frozen):
     keep: int = 0
     remember_nodes: bool = False
     small_classes: SmallClasses = "refuse"
-    least_rows: int = LEAST_ROWS  # of a class, when it first comes
+    least_rows: int = LEAST_ROWS  # of a class when it first comes; of an item that is exported
     private: bool = False  # noise bounds what is kept, so nothing of a batch is counted here
     assumes_disjoint: bool = False  # epsilon holds if no node is in two batches, which none checked
-    feature_map: str | None = None  # a digest of what rows depend on
+    feature_map: str | None = None  # of folders of before: a digest of what rows depend on
     key_sha256: str | None = None  # of the file `key`; None in folders of before it was kept
     batches: tuple[Held, ...] = ()
     entry: Entry
+
+    @property
+    def least(self) -> int:
+        """How many training nodes of a class are not few."""
+        return 1 if self.small_classes == "allow" else self.least_rows
 
     @property
     def counts(self) -> dict[str, int]:
@@ -164,14 +199,8 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-# the history: each line names the one before by its hash ----------------------------------
-
-
 def read_history(folder: Path) -> list[Line]:
-    """Every step that was written down, oldest first; a broken chain is an error.
-
-    A last line that was not finished is left out.
-    """
+    """Every whole line that was written down, oldest first; a broken chain is an error."""
     return _chain(folder, _texts(folder)[0])
 
 
@@ -184,8 +213,7 @@ def last_hash(folder: Path) -> str | None:
 def complete(folder: Path, entry: Entry, result: str, *, dry: bool = False) -> str | None:
     """Make the history end with the step that is current; what had to be done, or None.
 
-    A line that a killed process did not finish is cut off, and the current step's is added where
-    it is missing. A history that cannot have led here is an error, and is left as it is.
+    A history that cannot have led here is an error, and is left as it is.
     """
     texts, torn = _texts(folder)
     lines = _chain(folder, texts)

@@ -1,10 +1,9 @@
 """Releases of sums with noise: what they spend, and `begun.json`, those that no state holds yet.
 
-Two releases of one batch with different noise tell more than one. So the secret key of a batch's
-noise is on the disk (synced) before its first number is drawn. A process that dies afterwards
-leaves the key, and the same batch given again gets the same noise: there is one release. The key is
-deleted once a state holds the batch. Until then it could take the noise off, so the file is for its
-owner alone and is never exported. Nodes of a batch that was begun count as spent.
+Two releases of one batch with different noise tell more than one. So the secret key of its noise is
+on the disk (synced) before its first number is drawn: after a crash, the same batch gets the same
+noise. The key is deleted once a state holds the batch. Until then it could take the noise off, so
+the file is for its owner alone. Nodes of a batch that was begun count as spent.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from undrift.errors import InputError
-from undrift.learners.base import Learner
-from undrift.noise.sampling import Normal, keyed_normal
+from undrift.formatting import counted
+from undrift.noise.release import Normal, keyed_normal
 from undrift.storage.files import whole_file
 from undrift.storage.lock import read_own
 
@@ -32,7 +31,7 @@ class Begun(BaseModel):
     """A batch by the keyed hash of its data, the key of its noise, hashes of its node ids."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    data: str
+    content: str
     noise_key: str
     nodes: tuple[int, ...] = ()
 
@@ -49,8 +48,8 @@ def read_begun(folder: Path) -> tuple[Begun, ...]:
         return _List.validate_json(found)
     except ValidationError as error:
         raise InputError(
-            f"{folder / BEGUN} is damaged, and without it a batch may be released twice; restore "
-            "it from a copy"
+            f"{folder / BEGUN} is damaged or of an older undrift, and without it a batch may be "
+            "released twice; restore it from a copy, or observe its batch with that undrift again"
         ) from error
 
 
@@ -60,9 +59,9 @@ def noise_of(folder: Path, data: str, nodes: Sequence[int]) -> Normal:
     @cache
     def normal() -> Normal:
         begun = read_begun(folder)
-        there = next((each for each in begun if each.data == data), None)
+        there = next((each for each in begun if each.content == data), None)
         if there is None:
-            there = Begun(data=data, noise_key=secrets.token_hex(32), nodes=tuple(nodes))
+            there = Begun(content=data, noise_key=secrets.token_hex(32), nodes=tuple(nodes))
             _write(folder, (*begun, there))
         return keyed_normal(bytes.fromhex(there.noise_key))
 
@@ -72,7 +71,7 @@ def noise_of(folder: Path, data: str, nodes: Sequence[int]) -> Normal:
 def finish(folder: Path, done: Collection[str], *, dry: bool = False) -> list[str]:
     """Delete the keys of batches that a state holds; what was, or in a dry run is, to do."""
     begun = read_begun(folder)
-    left = tuple(each for each in begun if each.data not in done)
+    left = tuple(each for each in begun if each.content not in done)
     if left == begun:
         return []
     if not dry:
@@ -89,18 +88,22 @@ def _write(folder: Path, begun: tuple[Begun, ...]) -> None:
         file.write(_List.dump_json(begun))
 
 
-# what was spent --------------------------------------------------------------------------
+def not_ended(folder: Path, data: str) -> list[str]:
+    """A sentence about releases of other batches that were begun."""
+    others = [each for each in read_begun(folder) if each.content != data]
+    note = (
+        f"{counted(len(others), 'release')} of other batches began and did not end; observe each "
+        f"again as it was: until then {BEGUN} can undo its noise"
+    )
+    return [note] if others else []
 
 
-def spent_epsilon(learner: Learner) -> float | None:
-    """Of any one node, by all releases so far; None for a learner without noise."""
-    account = getattr(learner, "account_", None)
-    return None if account is None else float(account.spent_epsilon)
-
-
-def check_unspent(new: Array, known: Mapping[str, Array], where: str) -> None:
-    """Refuse nodes that were in a release before: each release spends all of epsilon on them."""
-    if again := _in_common(new, known):
+def check_unspent(folder: Path, known: Mapping[str, Array], data: str, where: str) -> None:
+    """Refuse a batch with nodes of a release, begun or done: each spends all of epsilon on them."""
+    spent = {each.content: np.array(each.nodes, dtype=np.int64) for each in read_begun(folder)}
+    spent, new = spent | {**known}, known[data]
+    del spent[data]
+    if again := _in_common(new, spent):
         raise InputError(
             f"the budget is spent: {again:,} of the {new.size:,} nodes of {where} were in a batch "
             "before, and a second release would tell more of them than epsilon allows; leave them "

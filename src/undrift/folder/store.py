@@ -1,21 +1,10 @@
 """Where a learner lies on disk, and how a step becomes the current one.
 
-    HEAD                        the name of the current state: a file of one line
-    state-<sha256>.safetensors  the learner, named by the hash of its bytes, never overwritten;
-                                its metadata has the `Record`: names, batches, the step's line
-    history.jsonl               a line per step
-    learner.json, README.md     the same for programs and for people
-    plan.json                   how rows are made, where the method has a plan: for other sites
-    key                         32 random bytes, for the hashes of data; its siblings' too; in
-                                further lines the keys of folders that were merged
-
-A step is two writes: the new state under a name of its own, then HEAD by rename. Until the rename
-the old state is current, after it the new one; both files are on the disk (fsync) before anything
-relies on them. The other files say no more than what HEAD names. They are written after it, and
-whoever writes next completes what a killed process left undone (`settle`). Readers need no lock:
-they read HEAD and what it names, and look again if that was deleted in between.
-
-A folder may come from elsewhere: every file is opened by `storage.lock`, none is written in place.
+docs/first-year.md lists the files. A step is two writes: the new state under a name of its own,
+then HEAD by rename; both are on the disk (fsync) before anything relies on them. The other files
+say no more than what HEAD names: whoever writes next completes what a killed process left undone
+(`settle`). Readers need no lock: they look again if what HEAD names was deleted in between. A
+folder may come from elsewhere: files are opened by `storage.lock`, none is written in place.
 """
 
 from __future__ import annotations
@@ -32,17 +21,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from undrift.errors import InputError
-from undrift.folder.record import FORMAT, Record, complete, read_history
+from undrift.folder.record import FORMAT, OLDEST, Record, complete, read_history
 from undrift.storage import files
 from undrift.storage.files import whole_file, write_atomically
-from undrift.storage.lock import check_own, claimed_folder, read_own
+from undrift.storage.lock import check_own, claimed_folder, read_own, system_errors
 
 if TYPE_CHECKING:
     from undrift.storage.state import State
 
 T = TypeVar("T")
 HEAD, LEARNER, CARD, KEY, LOCK = "HEAD", "learner.json", "README.md", "key", ".lock"
-PLAN = "plan.json"
+PLAN, COLUMNS = "plan.json", "columns.json"
 _STATE = re.compile(r"state-([0-9a-f]{64})\.safetensors")
 _RECORD = "folder"  # the record's name in the metadata of a state
 
@@ -102,10 +91,7 @@ def states(folder: Path) -> list[Path]:
 
 
 def read_keys(folder: Path, record: Record) -> tuple[bytes, ...]:
-    """The key of the folder's hashes, then those of folders that were merged.
-
-    Another first key than the record knows is an error.
-    """
+    """The key of the folder's hashes, which the record knows, then those of merged folders."""
     data = read_own(folder / KEY) or b""
     try:
         keys = tuple(map(bytes.fromhex, data.decode("ascii").split()))
@@ -126,9 +112,7 @@ def write_keys(folder: Path, keys: Sequence[bytes]) -> None:
         file.write("\n".join(key.hex() for key in keys).encode())
 
 
-def create(
-    folder: Path, state: State, record: Record, key: bytes, card: str, *, plan: str | None = None
-) -> None:
+def create(folder: Path, state: State, record: Record, key: bytes, *texts: str | None) -> None:
     """A new folder with its first state, whole or not there: it is made aside and renamed."""
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise InputError(f"{folder} is there already; choose another folder or delete it")
@@ -136,16 +120,12 @@ def create(
     place = folder.absolute()
     aside = place.with_name(f".{place.name}.{secrets.token_hex(4)}.part")
     files.make_folder(place.parent)
-    try:
-        with claimed_folder(aside):
-            write_keys(aside, [key])
-            settle(aside, write_version(aside, state, record), card, plan)
-            os.replace(aside, folder)
-            files.sync_folder(place.parent)
-    except OSError as error:
-        raise InputError(
-            f"cannot make the folder {folder} ({error.strerror or error}); choose another folder"
-        ) from error
+    failed = f"cannot make the folder {folder}"
+    with system_errors(failed, "choose another folder"), claimed_folder(aside):
+        write_keys(aside, [key])
+        settle(aside, write_version(aside, state, record), *texts)
+        os.replace(aside, folder)
+        files.sync_folder(place.parent)
 
 
 def write_version(folder: Path, state: State, record: Record) -> Version:
@@ -158,13 +138,12 @@ def write_version(folder: Path, state: State, record: Record) -> Version:
     return Version(path, sha, state.method, state.params, record)
 
 
-def settle(
-    folder: Path, version: Version, card: str, plan: str | None = None, *, dry: bool = False
-) -> list[str]:
-    """Make every other file say what HEAD says; what was, or in a dry run is, to do."""
+def settle(folder: Path, version: Version, *texts: str | None, dry: bool = False) -> list[str]:
+    """Make all files say what HEAD says, `texts` card, plan, columns; what was, or is, to do."""
     done = complete(folder, version.record.entry, version.sha, dry=dry)
     repairs = [] if done is None else [done]
-    for name, text in ((LEARNER, version.description()), (CARD, card), (PLAN, plan)):
+    told = (version.description(), *texts)
+    for name, text in zip((LEARNER, CARD, PLAN, COLUMNS), told, strict=False):
         if text is not None and read_own(folder / name) != text.encode():
             repairs.append(f"{name}: written again")
             if not dry:
@@ -185,12 +164,16 @@ def settle(
     return repairs
 
 
-# reading ---------------------------------------------------------------------------------
-
-
 def _named(folder: Path, read: Callable[[Path], T]) -> T:
     """What HEAD names, read; once more where a writer has moved on in between."""
-    _check_folder(folder)
+    head, learner = (read_own(folder / name) for name in (HEAD, LEARNER))
+    if head is None and learner is None:
+        raise InputError(
+            f"there is no learner in {folder}; check the path, or make one with: undrift learner "
+            f"new {folder}"
+        )
+    with suppress(AttributeError, RecursionError, UnicodeDecodeError, json.JSONDecodeError):
+        _check_format(folder, json.loads(learner or b"{}").get("format"))  # HEAD is what counts
     name = _head(folder)
     while True:
         try:
@@ -206,30 +189,19 @@ def _named(folder: Path, read: Callable[[Path], T]) -> T:
                 raise _missing(folder, name) from None
 
 
-def _check_folder(folder: Path) -> None:
-    head, learner = (read_own(folder / name) for name in (HEAD, LEARNER))
-    if head is None and learner is None:
-        raise InputError(
-            f"there is no learner in {folder}; check the path, or make one with: undrift learner "
-            f"new {folder}"
-        )
-    with suppress(AttributeError, RecursionError, UnicodeDecodeError, json.JSONDecodeError):
-        _check_format(folder, json.loads(learner or b"{}").get("format"))  # HEAD is what counts
-
-
 def _check_format(folder: Path, found: Any) -> None:
-    if isinstance(found, int) and found > FORMAT:
-        raise InputError(
-            f"{folder} was written by a newer undrift (folder format {found}, this one reads up "
-            f"to {FORMAT}); upgrade undrift"
-        )
+    if not isinstance(found, int) or OLDEST <= found <= FORMAT:
+        return
+    newer, older = "upgrade undrift", "make a new learner and observe the batches there"
+    which, way_out = ("a newer", newer) if found > FORMAT else ("an older", older)
+    raise InputError(
+        f"{folder} was written by {which} undrift (folder format {found}, this one reads {OLDEST} "
+        f"to {FORMAT}); {way_out}"
+    )
 
 
 def _head(folder: Path) -> str:
-    try:
-        name = (read_own(folder / HEAD) or b"").decode("ascii").strip()
-    except ValueError:
-        name = ""
+    name = (read_own(folder / HEAD) or b"").decode("ascii", "replace").strip()
     if not _STATE.fullmatch(name):
         raise _missing(folder, name)
     return name
@@ -245,12 +217,13 @@ def _missing(folder: Path, name: str) -> InputError:
 def _version(path: Path, metadata: Mapping[str, str]) -> Version:
     try:
         told = json.loads(metadata[_RECORD])
-        _check_format(path.parent, told["format"])
+        early = any(held.get("content") == "" for held in told.get("batches", ()))
+        _check_format(path.parent, OLDEST - 1 if early else told["format"])
         record = Record.model_validate(told)
         settings, method = json.loads(metadata["params"]), metadata["method"]
     except InputError:
         raise
-    except (KeyError, TypeError, ValueError, RecursionError) as error:  # pydantic's is a ValueError
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise InputError(f"{path} is no state of a learner's folder; restore it") from error
     sha = path.name.removeprefix("state-").removesuffix(".safetensors")
     return Version(path, sha, method, settings, record)

@@ -1,5 +1,6 @@
 """What a graph is: `Graph`, its normalised operators, and exact K-hop batches."""
 
+from undrift.graphs.encoding import Encoding
 from undrift.graphs.field import Hop, ReceptiveField, narrowed, receptive_field
 from undrift.graphs.graph import Graph, disjoint_union
 from undrift.graphs.graph_set import GraphSet, Pooling
@@ -9,6 +10,7 @@ from undrift.typing import public_names
 
 __all__ = [
     "NORMALISATIONS",
+    "Encoding",
     "Graph",
     "GraphSet",
     "Hop",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -24,8 +24,9 @@ class ReceptiveField:
     no more than K may be computed.
 
     >>> path = Graph.from_arrays(torch.eye(9), [[*range(8)], [*range(1, 9)]])
-    >>> ReceptiveField.of(path, torch.tensor([7]), hops=1).graph  # nodes 6 and 7 of nine
-    Graph(2 nodes, 1 edges, 9 features dense, no labels)
+    >>> found = ReceptiveField.of(path, torch.tensor([7]), hops=1)
+    >>> found.graph, found.nodes.tolist(), found.at.tolist()
+    (Graph(2 nodes, 1 edges, 9 features dense, no labels), [6, 7], [1])
     """
 
     graph: Graph
@@ -38,50 +39,26 @@ class ReceptiveField:
 
         None where that is much of the graph, or the graph has no node. Cost: the edges into the
         field; nothing is done for every node or edge of the graph.
-
-        >>> path = Graph.from_arrays(torch.eye(9), [[*range(8)], [*range(1, 9)]])
-        >>> found = ReceptiveField.of(path, torch.tensor([7]), hops=1)
-        >>> found.nodes.tolist(), found.at.tolist()
-        ([6, 7], [1])
         """
+        if not graph.num_nodes:
+            return None
         there = nodes.to(graph.device)
-        inside = _within(graph, there, torch.as_tensor(hops, device=graph.device))
-        if inside is None:
-            return None
+        far = torch.as_tensor(hops, device=graph.device).expand(there.shape)
+        asked = there
+        if not there.numel():  # the first node alone
+            asked = far = there.new_zeros(1)
+        inside = frontier = there.new_empty(0)
+        edges = 0
+        for left in range(int(far.max()), -1, -1):  # from the nodes with the most hops
+            edges += graph.adjacency.entries_in(frontier)
+            if edges * _MOST > graph.num_edges:
+                return None
+            reached = graph.adjacency.columns_of(frontier)
+            grown = torch.unique(torch.cat([inside, reached, asked[far == left]]))
+            if grown.numel() * _MOST > graph.num_nodes:
+                return None
+            frontier, inside = grown[~torch.isin(grown, inside, assume_unique=True)], grown
         return cls(graph.part(inside), inside, torch.searchsorted(inside, there))
-
-
-def _within(graph: Graph, nodes: Tensor, hops: Tensor) -> Tensor | None:
-    """From the nodes with the most hops to those with none."""
-    if not graph.num_nodes:
-        return None
-    if not nodes.numel():
-        nodes, hops = nodes.new_zeros(1), torch.zeros_like(nodes.new_zeros(1))
-    hops = hops.expand(nodes.shape)
-    inside = frontier = nodes.new_empty(0)
-    edges = 0
-    for left in range(int(hops.max()), -1, -1):
-        edges += graph.adjacency.entries_in(frontier)
-        if edges * _MOST > graph.num_edges:
-            return None
-        reached = graph.adjacency.columns_of(frontier)
-        grown = torch.unique(torch.cat([inside, reached, nodes[hops == left]]))
-        if grown.numel() * _MOST > graph.num_nodes:
-            return None
-        frontier, inside = grown[~torch.isin(grown, inside, assume_unique=True)], grown
-    return inside
-
-
-def rings(links: Csr, nodes: Tensor) -> Iterator[Tensor]:
-    """The nodes first reached after 1, 2, ... hops, rising; hops lead from rows to columns."""
-    seen = torch.zeros(links.shape[0], dtype=torch.bool, device=links.device)
-    seen[nodes] = True
-    while nodes.numel():
-        reached = links.columns_of(nodes)
-        nodes = torch.unique(reached[~seen[reached]])
-        seen[nodes] = True
-        if nodes.numel():
-            yield nodes
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,11 +84,10 @@ class Hop:
 
 
 def receptive_field(operators: Sequence[Csr], nodes: Tensor) -> tuple[tuple[Hop, ...], Tensor]:
-    """The hops that compute `nodes` exactly, and the input nodes they start from.
+    """The hops that compute `nodes` (indices or a mask) exactly, and the input nodes, sorted.
 
-    `nodes` are indices, or a boolean mask. The input nodes come sorted, each once; the last hop's
-    rows are `nodes` as given. Weights are those of the full operator, so forward and gradient
-    equal the full-batch ones. Cost: the entries of the rows visited.
+    The last hop's rows are `nodes` as given. Weights are those of the full operator, so forward
+    and gradient equal the full-batch ones. Cost: the entries of the rows visited.
 
     >>> path = Graph.from_arrays(torch.eye(5), [[0, 1, 2, 3], [1, 2, 3, 4]])
     >>> hops, inputs = receptive_field([path.operator()] * 2, torch.tensor([3]))

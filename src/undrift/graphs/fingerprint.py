@@ -23,10 +23,7 @@ _AT_ONCE = {"cpu": 2**18, "cuda": 2**24}  # entries: on the CPU, what a cache ho
 
 @dataclass(frozen=True, eq=False)
 class Fingerprint:
-    """The sums of a graph whose nodes have these names (int64, none twice).
-
-    Rows from `start` on may be given alone; `wrapped` adds up the parts. Cost: one pass.
-    """
+    """The sums of a graph whose nodes have these names, of rows from `start` on if need be."""
 
     names: Tensor
     seed: int = 0
@@ -85,10 +82,7 @@ def _weighed(rows: Rows, weights: Tensor) -> Tensor:
 
 
 def _bits(values: Tensor) -> Tensor:
-    """The bits of floats as whole numbers, no two the same, both zeros as 0.
-
-    What stands in the upper bits, which is all of a small whole number, stands in the lower too.
-    """
+    """The bits of floats as whole numbers, both zeros as 0, the upper ones in the lower too."""
     values = values + 0.0  # minus zero becomes zero
     if values.dtype == torch.float32:
         bits = values.view(torch.int32).long()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,21 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from undrift.cells import Table, as_text
+from undrift.checks import checked
 from undrift.errors import InputError, not_installed
-from undrift.graphs.inputs import as_edges, as_features, as_labels, as_matrix, as_numbers, as_tensor
+from undrift.graphs.encoding import Encoding, Nearest
+from undrift.graphs.inputs import (
+    as_edges,
+    as_features,
+    as_labels,
+    as_matrix,
+    as_numbers,
+    as_tensor,
+    check_mask,
+    class_numbers,
+    listed_class_ids,
+)
 from undrift.graphs.normalise import Operators
 from undrift.graphs.scaling import Scaling
 from undrift.machine import check_device
@@ -29,13 +42,14 @@ class Graph:
 
     `features` is a dense float tensor `[nodes, width]` or a `Csr` of that shape. `adjacency` has a
     row per receiver: `adjacency @ h` adds up what each node's neighbours send, so an edge
-    `source -> target` stands at `[target, source]`. Self-loops are not stored: normalisation
-    adds them. `labels` holds a class id per node, -1 where it is unknown, or is None.
-    `operator(kind, self_loops=True)` is the normalised adjacency, built once per graph and kept.
-    `masks` are boolean columns by name (`train`, `val`, `test`), where `with_masks` gave some.
+    `source -> target` stands at `[target, source]`. Self-loops are not stored: normalisation adds
+    them. `labels` holds a class id per node, -1 where it is unknown, or is None.
+    `operator(kind, self_loops=True)` is the normalised adjacency, built once and kept. `masks` are
+    boolean columns by name (`train`, `val`, `test`), if `with_masks` gave some. `nearest` says how
+    `from_table` linked the rows of a table: then some of the nodes are linked anew.
 
-    Build one with `from_arrays`, `from_scipy` or `from_pyg`. Dense float32 features are shared
-    with the caller, everything else is copied.
+    Build one with `from_arrays`, `from_scipy`, `from_pyg` or `from_table`. Dense float32 features
+    are shared with the caller, everything else is copied.
 
     >>> g = Graph.from_arrays(np.eye(3), edges=[[0, 1], [1, 0]], labels=[0, 1, 1])
     >>> g
@@ -45,37 +59,30 @@ class Graph:
     features: Tensor | Csr
     adjacency: Csr
     labels: Tensor | None = None
-    # no fields of the constructor: neither is part of a saved state
+    # no fields of the constructor: none is part of a saved state
     operator: Operators = field(init=False, repr=False)
     masks: Mapping[str, Tensor] = field(default_factory=dict, init=False, repr=False)
+    nearest: Nearest | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         n, shape = int(as_matrix(self.features).shape[0]), self.adjacency.shape
         if shape != (n, n):
-            raise InputError(
-                f"the adjacency matrix is {shape[0]} x {shape[1]} but there are {n} nodes in "
-                "features; give both the same nodes"
-            )
+            told = f"the adjacency matrix is {shape[0]} x {shape[1]} but there are {n} nodes"
+            raise InputError(f"{told} in features; give both the same nodes")
         for name, part in (("adjacency", self.adjacency), ("labels", self.labels)):
             if part is not None and part.device != self.features.device:
-                raise InputError(
-                    f"the features are on {self.features.device} but the {name} on "
-                    f"{part.device}; move them to one device"
-                )
+                told = f"the features are on {self.features.device} but the {name} on {part.device}"
+                raise InputError(f"{told}; move them to one device")
         _check_finite(self.features)
-        weights = self.adjacency.values
-        if not (_sum_is_finite(weights) or bool(torch.isfinite(weights).all())):
+        if not _is_finite(self.adjacency.values):
             raise InputError("edge weights contain NaN or infinity; remove or replace them")
         y = self.labels
         if y is not None and (y.shape != (n,) or y.dtype != torch.int64):
-            raise InputError(
-                f"labels must be {n} whole numbers (int64), one per node, not {tuple(y.shape)} of "
-                f"{y.dtype}"
-            )
+            must = f"{n} whole numbers (int64), one per node"
+            raise InputError(f"labels must be {must}, not {tuple(y.shape)} of {y.dtype}")
         if y is not None and n and int(y.min()) < UNLABELLED:
-            raise InputError(
-                f"label {int(y.min())} is negative; use class ids from 0, and -1 for unknown ones"
-            )
+            way = "use class ids from 0, and -1 for unknown ones"
+            raise InputError(f"label {int(y.min())} is negative; {way}")
         object.__setattr__(self, "operator", Operators(self.adjacency))
 
     @classmethod
@@ -131,9 +138,12 @@ class Graph:
             raise InputError("this PyG Data has no node features `x`; set data.x first")
         if edges is None and adj_t is None:
             raise InputError("this PyG Data has no edges `edge_index`; set data.edge_index first")
+        x = as_features(x)
         if y is not None:
-            y = as_numbers(y, "y")
-            y = np.where(np.isnan(y) | (y < 0), UNLABELLED, y)
+            y = class_numbers(y, "y")
+            if y.size == 1 != x.shape[0]:
+                way = "if it is that of the whole graph, give a list of graphs, as in [data]"
+                raise InputError(f"`y` of this PyG Data is one label for all its nodes; {way}")
         if edges is None:
             # a tensor of torch, or of the package torch_sparse
             as_coo = getattr(adj_t, "to_torch_sparse_coo_tensor", lambda: adj_t)
@@ -147,14 +157,56 @@ class Graph:
             source, target = as_edges(edges, x.shape[0])
             weights = as_numbers(weights, "edge_weight")
             if weights.shape != source.shape:
-                raise InputError(
-                    f"edge_weight must be {source.size} numbers, one per edge, not of shape "
-                    f"{weights.shape}"
-                )
+                must = f"{source.size} numbers, one per edge"
+                raise InputError(f"edge_weight must be {must}, not of shape {weights.shape}")
             entries = (weights, (target, source))
             graph = cls.from_scipy(x, sp.csr_matrix(entries, shape=(x.shape[0],) * 2), y)
         masks = {name: getattr(data, f"{name}_mask", None) for name in _MASKS}
         return graph.with_masks(**{name: m for name, m in masks.items() if m is not None})
+
+    @classmethod
+    def from_table(
+        cls,
+        frame: Any,
+        *,
+        target: str | None = None,
+        neighbours: int = 10,
+        encoding: Encoding | Mapping[str, Any] | None = None,
+        classes: Sequence[str] | None = None,
+        id: str = "id",
+    ) -> Graph:
+        """From a table without edges: a node per row, linked to the rows that look most alike.
+
+        `frame`: a dict of columns, or a table of pandas, Polars or PyArrow. Every column but `id`,
+        if there is one, and `target` is a feature (`Encoding`). Give every batch the `encoding` of
+        the first, which its learner keeps as `encoding_`; a mapping fixes some columns before there
+        are data. `target` holds class ids, or names that `classes` lists, or nothing. Edges go both
+        ways between a row and its `neighbours` nearest (`nearest` has the cost); 0: none.
+
+        >>> table = {"age": [30, 31, 70, 72], "smoke": ["no", "no", "yes", ""], "ill": [0, 0, 1, 1]}
+        >>> graph = Graph.from_table(table, target="ill", neighbours=1)
+        >>> graph
+        Graph(4 nodes, 4 edges, 6 features dense, 2 classes)
+        >>> print(graph.encoding)
+        age: 50.5 +- 29.5, smoke: no | yes
+        """
+        cells = frame if isinstance(frame, Table) else Table(frame, "the table")
+        if checked("neighbours", int, neighbours) < 0:
+            raise InputError(f"neighbours must be 0 or more, not {neighbours}")
+        if target is not None and target not in cells:
+            raise InputError(f"{cells} has no column {target!r}, only {', '.join(cells)}")
+        inputs = {name: cells[name] for name in cells if name not in (id, target)}
+        rows = len(next(iter(cells.values()), ()))
+        if not rows:
+            raise InputError(f"{cells} has no rows; a graph needs nodes")
+        if not isinstance(encoding, Encoding):
+            encoding = Encoding.of(inputs, encoding, str(cells))
+        features = as_features(encoding.matrix(inputs, str(cells)))
+        words = [as_text(cell) for cell in cells.get(id, ())]
+        order = sorted(range(rows), key=words.__getitem__) if words else range(rows)
+        near = Nearest(encoding, neighbours, torch.tensor(order).argsort())
+        labels = None if target is None else listed_class_ids(cells[target], classes, target)
+        return cls(features, near.links(features), as_labels(labels))._changed(nearest=near)
 
     def to_pyg(self, *, dense: bool = False) -> Any:
         """As a PyG `Data` (extra `undrift[pyg]`); sparse features stay sparse unless `dense`.
@@ -194,6 +246,11 @@ class Graph:
         return self.adjacency.nnz
 
     @property
+    def encoding(self) -> Encoding | None:
+        """What the columns of the table mean that it was made from; None: it was not."""
+        return None if self.nearest is None else self.nearest.encoding
+
+    @property
     def device(self) -> torch.device:
         """Where its tensors live."""
         return self.adjacency.device
@@ -231,25 +288,27 @@ class Graph:
         """
         columns = {name: as_tensor(mask, f"the {name} mask") for name, mask in masks.items()}
         for name, mask in columns.items():
-            if mask.dtype != torch.bool or mask.dim() == 0 or mask.shape[0] != self.num_nodes:
-                raise InputError(
-                    f"the {name} mask must be {self.num_nodes} booleans, one per node, not "
-                    f"{tuple(mask.shape)} of {mask.dtype}"
-                )
+            check_mask(mask, self.num_nodes, f"{name} mask", columns=True)
         there = {name: mask.to(self.device) for name, mask in columns.items()}
-        return replace(self)._changed(masks=there)
+        return self._changed(masks=there)
 
     def subgraph(self, nodes: Any) -> Graph:
-        """The induced subgraph of these nodes (indices or a boolean mask), in that order."""
+        """The induced subgraph of these nodes (indices or a boolean mask), in that order.
+
+        Rows of a table (`from_table`) are linked as if the others had never been in it.
+        """
         index = row_index(as_tensor(nodes, "nodes").to(self.device), self.num_nodes, "node")
-        if bool((index[1:] > index[:-1]).all()):
+        near = None if self.nearest is None else self.nearest.some(index)
+        if near is not None and index.numel() < self.num_nodes:
+            adjacency = near.links(self.features[index])
+        elif bool((index[1:] > index[:-1]).all()):
             adjacency = self.adjacency.block(index)
         else:
             rows, whole = index.cpu().numpy(), self.adjacency
             some = whole.to_scipy()[rows][:, rows]
             adjacency = Csr.from_scipy(some, dtype=whole.dtype, symmetric=whole.symmetric)
         labels = None if self.labels is None else self.labels[index]
-        part = Graph(self.features[index], adjacency.to(self.device), labels)
+        part = Graph(self.features[index], adjacency.to(self.device), labels)._changed(nearest=near)
         return part.with_masks(**{name: mask[index] for name, mask in self.masks.items()})
 
     def scaled(self, scaling: Scaling | None = None) -> Graph:
@@ -266,7 +325,12 @@ class Graph:
 
     def isolated(self, nodes: Tensor) -> Graph:
         """The same nodes without the edges of these (indices), so that nobody sees them."""
-        left = self.adjacency.cleared(nodes)
+        if self.nearest is None:
+            left = self.adjacency.cleared(nodes)
+        else:
+            kept = torch.ones(self.num_nodes, dtype=torch.bool)
+            kept[nodes.cpu()] = False
+            left = self.nearest.links(self.features, kept.nonzero().flatten())
         return self._changed(adjacency=left, operator=Operators(left))
 
     def part(self, nodes: Tensor) -> Graph:
@@ -285,30 +349,29 @@ class Graph:
         if features is self.features:  # torch knows that cuda is cuda:0
             return self
         labels = None if self.labels is None else self.labels.to(device)
-        return Graph(features, self.adjacency.to(device), labels).with_masks(**self.masks)
+        there = Graph(features, self.adjacency.to(device), labels)._changed(nearest=self.nearest)
+        return there.with_masks(**self.masks)
 
 
 def _check_finite(features: Tensor | Csr) -> None:
     values = features.values if isinstance(features, Csr) else features
-    if _sum_is_finite(values) or bool(torch.isfinite(values).all()):
+    if _is_finite(values):
         return
     first = int((~torch.isfinite(values)).flatten().nonzero()[0])
     row, column = divmod(first, features.shape[1])
     if isinstance(features, Csr):
         row, column = int(features.row_of_entry()[first]), int(features.indices[first])
-    raise InputError(
-        f"features contain NaN or infinity, first at node {row}, column {column}; clean them "
-        "(for example with numpy.nan_to_num) and try again"
-    )
+    told = f"features contain NaN or infinity, first at node {row}, column {column}"
+    raise InputError(f"{told}; clean them (for example with numpy.nan_to_num) and try again")
 
 
-def _sum_is_finite(values: Tensor) -> bool:
-    """Then all are, and nothing was written to find out; large ones may add up to infinity."""
-    return bool(torch.isfinite(values.sum()))
+def _is_finite(values: Tensor) -> bool:
+    """Where the sum is, all are, and nothing was written; large ones may add up to infinity."""
+    return bool(torch.isfinite(values.sum())) or bool(torch.isfinite(values).all())
 
 
-def disjoint_union(first: Graph, second: Graph) -> Graph:
-    """Both graphs side by side, without an edge between them; nodes of the first come first.
+def disjoint_union(*graphs: Graph) -> Graph:
+    """Graphs side by side, without an edge between them; nodes of the first come first.
 
     Features are sparse if one side's are. A side without labels counts as unlabelled (-1);
     without any there are none. The union is on the device of the first.
@@ -318,22 +381,18 @@ def disjoint_union(first: Graph, second: Graph) -> Graph:
     >>> disjoint_union(one, two).labels.tolist()
     [0, 1, -1]
     """
-    if first.num_features != second.num_features:
-        raise InputError(
-            f"cannot unite graphs of {first.num_features} and {second.num_features} features; "
-            "give both the same columns"
-        )
-    both = (first, second.to(first.device))
-    blocks = [graph.adjacency.to_scipy() for graph in both]
-    adjacency = Csr.from_scipy(
-        sp.block_diag(blocks, format="csr"),
-        dtype=first.adjacency.dtype,
-        symmetric=all(graph.adjacency.symmetric for graph in both),
-    )
-    labels = [graph.labels for graph in both]
+    first, device = graphs[0], graphs[0].device
+    for place, graph in enumerate(graphs):
+        if graph.num_features != first.num_features:
+            told = f"graph {place} has {graph.num_features} features per node, graph 0 has"
+            raise InputError(f"{told} {first.num_features}; give all the same columns")
+    links = [graph.adjacency for graph in graphs]
+    blocks = sp.block_diag([each.to_scipy() for each in links], format="csr")
+    symmetric = all(each.symmetric for each in links)
+    whole = Csr.from_scipy(blocks, dtype=links[0].dtype, symmetric=symmetric).to(device)
     known = None
-    if any(each is not None for each in labels):
-        unknown = [torch.full((g.num_nodes,), UNLABELLED, device=first.device) for g in both]
-        known = torch.cat([u if y is None else y for y, u in zip(labels, unknown, strict=True)])
-    features = stacked([graph.features for graph in both])
-    return Graph(features, adjacency.to(first.device), known)
+    if any(graph.labels is not None for graph in graphs):
+        unknown = torch.tensor([UNLABELLED], device=device)
+        labels = (unknown.expand(g.num_nodes) if g.labels is None else g.labels for g in graphs)
+        known = torch.cat([each.to(device) for each in labels])
+    return Graph(stacked([graph.features.to(device) for graph in graphs]), whole, known)

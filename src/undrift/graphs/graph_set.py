@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from undrift.errors import InputError
-from undrift.graphs.graph import Graph
+from undrift.graphs.graph import Graph, disjoint_union
 from undrift.graphs.inputs import as_labels, as_tensor
-from undrift.sparse import Csr, row_index, stacked
+from undrift.sparse import Csr, as_scipy, row_index
 
 _BEYOND = 16  # places beyond the whole numbers, two to each doubling
 
@@ -38,9 +38,7 @@ class Pooling:
 
     def __post_init__(self) -> None:
         if self.hops < 0 or self.places < 1:
-            raise InputError(
-                f"pooling needs hops >= 0 and places >= 1, not {self.hops} and {self.places}"
-            )
+            raise InputError(f"pooling needs hops >= 0 and places >= 1, not {self}")
 
     def width(self, num_features: int) -> int:
         """Columns of a row."""
@@ -54,9 +52,8 @@ class Pooling:
         nodes = index.cpu().numpy()
         member = sp.csr_matrix((np.ones(len(nodes)), (nodes, np.arange(len(nodes)))))
         sizes = sp.diags(1 / np.bincount(nodes, minlength=count))
-        operator = graph.operator().to("cpu").double().to_scipy()
-        own = graph.features.to("cpu")
-        h = sp.csr_matrix(own.to_scipy() if isinstance(own, Csr) else own.numpy(), dtype=np.float64)
+        operator = graph.operator().double().to_scipy()
+        h = as_scipy(graph.features).astype(np.float64)
         parts = []
         for hop in range(self.hops + 1):
             h = operator @ h if hop else h
@@ -100,34 +97,27 @@ class GraphSet:
         index, nodes = as_tensor(self.index, "the graph of each node"), self.graph.num_nodes
         labels = as_labels(self.labels)
         if index.shape != (nodes,) or index.is_floating_point() or index.dtype == torch.bool:
-            raise InputError(
-                f"index must be {nodes} whole numbers, the graph of each node, not "
-                f"{tuple(index.shape)} of {index.dtype}"
-            )
+            must = f"{nodes} whole numbers, the graph of each node"
+            raise InputError(f"index must be {must}, not {tuple(index.shape)} of {index.dtype}")
         if not nodes:
             raise InputError("a set of graphs needs at least one graph with a node")
         index = index.long().to(self.graph.device)
         count = int(index.max()) + 1 if labels is None else labels.shape[0]
         outside = index[(index < 0) | (index >= count)]
         if outside.numel():
-            raise InputError(
-                f"a node is of graph {int(outside[0])}, but there are {count} labels; give one "
-                "label per graph, and number graphs from 0"
-            )
+            told = f"a node is of graph {int(outside[0])}, but there are {count} labels"
+            raise InputError(f"{told}; give one label per graph, and number graphs from 0")
         empty = (torch.bincount(index, minlength=count) == 0).nonzero()
         if empty.numel():
-            raise InputError(
-                f"graph {int(empty[0])} has no node, so it has no row; leave it out with its label"
-            )
+            told = f"graph {int(empty[0])} has no node, so it has no row"
+            raise InputError(f"{told}; leave it out with its label")
         links = self.graph.adjacency
         sender, receiver = links.indices.long(), links.row_of_entry().long()
         across = (index[sender] != index[receiver]).nonzero()
         if across.numel():
-            ends = int(sender[across[0]]), int(receiver[across[0]])
-            raise InputError(
-                f"an edge joins node {ends[0]} of graph {int(index[ends[0]])} with node {ends[1]} "
-                f"of graph {int(index[ends[1]])}; edges stay within a graph"
-            )
+            ends = (int(end[across[0]]) for end in (sender, receiver))
+            told = " with ".join(f"node {node} of graph {int(index[node])}" for node in ends)
+            raise InputError(f"an edge joins {told}; edges stay within a graph")
         object.__setattr__(self, "index", index)
         object.__setattr__(self, "labels", None if labels is None else labels.to(index.device))
 
@@ -136,36 +126,28 @@ class GraphSet:
         cls, graphs: Sequence[Graph], labels: Any = None, pooling: Pooling | None = None
     ) -> GraphSet:
         """Of a list of graphs of the same columns; `labels` has a class id for each."""
-        widths = [graph.num_features for graph in graphs]
-        for place, width in enumerate(widths):
-            if width != widths[0]:
-                raise InputError(
-                    f"graph {place} has {width} features per node, graph 0 has {widths[0]}; give "
-                    "all the same columns"
-                )
+        kinds = {type(graph) for graph in graphs} - {Graph}
+        if kinds:
+            told = f"GraphSet.of takes undrift Graphs, not a {kinds.pop().__name__}"
+            raise InputError(f"{told}; read other kinds with undrift.as_graph_set(graphs)")
         sizes = torch.tensor([graph.num_nodes for graph in graphs], dtype=torch.int64)
         if not graphs or not bool(sizes.all()):
             which = f"graph {int((sizes == 0).nonzero()[0])}" if graphs else "the list of graphs"
             raise InputError(f"{which} is empty; every graph needs at least one node")
-        blocks = sp.block_diag([graph.adjacency.to_scipy() for graph in graphs], format="csr")
-        symmetric = all(graph.adjacency.symmetric for graph in graphs)
-        features = stacked([graph.features.to("cpu") for graph in graphs])
-        whole = Graph(features, Csr.from_scipy(blocks, symmetric=symmetric))
+        whole = disjoint_union(*(graph.to("cpu") for graph in graphs))
         index = torch.arange(len(graphs)).repeat_interleave(sizes)
         known = as_labels(labels)
         if known is not None and known.shape != (len(graphs),):
-            raise InputError(
-                f"there are {len(graphs)} graphs but {known.shape[0]} labels; give one per graph"
-            )
+            told = f"there are {len(graphs)} graphs but {known.shape[0]} labels"
+            raise InputError(f"{told}; give one per graph")
         return cls(whole, index, known, pooling or Pooling())
 
     def __len__(self) -> int:
         return int(self.index.max()) + 1
 
     def __repr__(self) -> str:
-        classes = "no labels"
-        if self.labels is not None:
-            classes = f"{self.labels[self.labels >= 0].unique().numel()} classes"
+        known = None if self.labels is None else self.labels[self.labels >= 0].unique()
+        classes = "no labels" if known is None else f"{known.numel()} classes"
         sizes = f"{len(self)} graphs of {self.graph.num_nodes} nodes"
         return f"GraphSet({sizes}, {self.graph.num_features} features, {classes})"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,12 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from undrift.cells import MISSING, as_text, fits
 from undrift.errors import InputError
 from undrift.sparse import Csr
 
 Array = np.ndarray[Any, np.dtype[Any]]
+LARGEST = 2**53  # class ids are below this, so that they are exact as floats
 
 
 def as_numbers(thing: Any, what: str) -> Array:
@@ -60,10 +63,8 @@ def as_matrix(features: Tensor | Csr) -> Tensor | Csr:
     """The features, if they are a matrix of floats with at least one column."""
     shape, kind = tuple(features.shape), features.dtype
     if len(shape) != 2 or shape[1] == 0 or not kind.is_floating_point:
-        raise InputError(
-            f"features must be a matrix [nodes, width] of floats, not of shape {shape} and type "
-            f"{kind}"
-        )
+        must = "a matrix [nodes, width] of floats"
+        raise InputError(f"features must be {must}, not of shape {shape} and type {kind}")
     return features
 
 
@@ -73,19 +74,15 @@ def as_edges(edges: Any, nodes: int) -> Array:
     if array.size == 0:
         return np.zeros((2, 0), dtype=np.int64)
     if array.ndim != 2 or array.shape[0] != 2:
-        raise InputError(
-            "edges must be a matrix [2, edges] with the sources above the targets, not of shape "
-            f"{array.shape}; transpose it if it has a row per edge"
-        )
+        must = f"a matrix [2, edges] with the sources above the targets, not of shape {array.shape}"
+        raise InputError(f"edges must be {must}; transpose it if it has a row per edge")
     if array.dtype.kind == "b" or not _whole(array):
         raise InputError("edges must be whole numbers (node ids), not fractions, NaN or booleans")
     pairs: Array = array.astype(np.int64)
     outside = (pairs < 0) | (pairs >= nodes)
     if outside.any():
-        raise InputError(
-            f"an edge names node {pairs[outside][0]}, but the {nodes} nodes are numbered from 0; "
-            "drop that edge or add the node"
-        )
+        told = f"an edge names node {pairs[outside][0]}, but the {nodes} nodes are numbered from 0"
+        raise InputError(f"{told}; drop that edge or add the node")
     return pairs
 
 
@@ -99,6 +96,55 @@ def as_labels(labels: Any) -> Tensor | None:
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     return torch.from_numpy(array.astype(np.int64))
+
+
+def class_numbers(y: Any, what: str) -> Array:
+    """Labels as PyG has them, -1 where one is below 0 or NaN."""
+    found = as_numbers(y, what)
+    return np.where(np.isnan(found) | (found < 0), -1, found)
+
+
+def check_mask(mask: Tensor, n: int, what: str, *, columns: bool = False) -> None:
+    """Reject a mask that is not a boolean per node, or per node and column; `what` names it."""
+    if mask.dtype != torch.bool or (mask.shape[:1] if columns else mask.shape) != (n,):
+        told = f"{n} booleans, one per node, not {tuple(mask.shape)} of {mask.dtype}"
+        raise InputError(f"the {what} must be {told}")
+
+
+def as_class_ids(labels: Sequence[str], what: str) -> tuple[Array, dict[int, str]]:
+    """A class id per label, and the name of each id.
+
+    Where every label is a whole number, it is the class id. Otherwise the ids number the labels
+    from 0 in sorted order. An empty label, and -1 among numbers, is unlabelled (-1).
+    """
+    known = sorted(set(labels) - {""})
+    ids = {name: c for c, name in enumerate(known)}
+    names = dict(enumerate(known))
+    if all(fits(float, label) for label in known):
+        for label in known:
+            if not float(label).is_integer() or not -1 <= float(label) < LARGEST:
+                way = "write classes as whole numbers from 0 or as names, or leave it empty"
+                raise InputError(f"{what} holds {label!r}; {way}")
+        ids = {label: int(float(label)) for label in known}
+        names = {c: str(c) for c in sorted(ids.values()) if c >= 0}
+    ids[""] = -1
+    return np.fromiter(map(ids.__getitem__, labels), np.int64, len(labels)), names
+
+
+def listed_class_ids(cells: Sequence[Any], classes: Sequence[str] | None, target: str) -> Array:
+    """A class id per row: its place in the list of names, or the number itself."""
+    texts = ["" if (text := as_text(cell)) in MISSING else text for cell in cells]
+    if classes is None:
+        found, names = as_class_ids(texts, f"target {target!r}")
+        strange = next((name for name in names.values() if not name.isdecimal()), None)
+    else:
+        ids = {"": -1} | {name: c for c, name in enumerate(classes)}
+        strange = next((text for text in texts if text not in ids), None)
+        found = np.array([ids.get(text, -1) for text in texts], np.int64)
+    if strange is not None:
+        way = "take undrift.LearnerFolder, which knows classes by name"
+        raise InputError(f"target {target!r} holds {strange!r}, which classes does not list; {way}")
+    return found
 
 
 def _whole(array: Array) -> bool:

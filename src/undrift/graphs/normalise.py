@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -26,35 +27,32 @@ NORMALISATIONS: tuple[str, ...] = get_args(Normalisation)
 """
 
 
+@dataclass(eq=False)
 class Degrees:
-    """The sums of edge weights into and out of each node, in float64, without self-loops.
+    """The sums of weights into and out of each node, or of `nodes` of the `whole`, in float64."""
 
-    With `nodes`, those of some nodes of a larger graph.
-    """
-
-    def __init__(
-        self, adjacency: Csr, nodes: Tensor | None = None, whole: Degrees | None = None
-    ) -> None:
-        self._adjacency, self._nodes, self._whole = adjacency, nodes, whole
+    adjacency: Csr
+    nodes: Tensor | None = None
+    whole: Degrees | None = None
 
     @cached_property
     def into(self) -> Tensor:
         """What each node receives."""
-        return self._adjacency.row_sums(self._nodes)
+        return self.adjacency.row_sums(self.nodes)
 
     @cached_property
     def out(self) -> Tensor:
         """What each node sends. Cost: a transpose, once, if the graph is directed."""
-        if self._adjacency.symmetric:
+        if self.adjacency.symmetric:
             return self.into
-        if self._whole is not None:
-            return self._whole.out[self._nodes]
-        return self._adjacency.t().row_sums()
+        if self.whole is not None:
+            return self.whole.out[self.nodes]
+        return self.adjacency.t().row_sums()
 
     def of(self, nodes: Tensor) -> Degrees:
         """Those of some nodes. Cost: the edges into them."""
-        inside = nodes if self._nodes is None else self._nodes[nodes]
-        return Degrees(self._adjacency, inside, self._whole or self)
+        inside = nodes if self.nodes is None else self.nodes[nodes]
+        return Degrees(self.adjacency, inside, self.whole or self)
 
 
 def normalise(
@@ -68,10 +66,9 @@ def normalise(
     """The adjacency with the weights that a layer aggregates by (omega_oj of eq. 5).
 
     `symmetric` is D^-1/2 (A + I) D^-1/2 (Kipf and Welling), `row` the mean D^-1 (A + I), `sum` the
-    plain A + I; D is the degree into the receiver, and out of the sender on the right side.
-    Without self-loops the I is left out. A node whose weights do not sum to more than zero then
-    aggregates to zero, never to NaN. `degrees`: those of D, if not the matrix's own. `rows`: of
-    these only (indices). Cost: one pass over the edges into them.
+    plain A + I; D is the degree into the receiver, and out of the sender on the right side. Without
+    self-loops there is no I. A node whose weights do not sum to more than zero aggregates to zero.
+    `degrees`: those of D, if not the matrix's own. `rows`: of these only (indices). Cost: one pass.
 
     >>> from scipy.sparse import csr_matrix
     >>> a = Csr.from_scipy(csr_matrix([[0.0, 1.0], [1.0, 0.0]]), symmetric=True)

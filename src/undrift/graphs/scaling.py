@@ -69,22 +69,22 @@ class Scaling:
     def apply(self, features: Tensor | Csr) -> Tensor | Csr:
         """The features in these units, of their type; computed in float64."""
         if features.shape[1] != self.width:
-            raise InputError(
-                f"these features have {features.shape[1]} columns and the scaling {self.width}; "
-                "give the same columns in the same order"
-            )
+            told = f"these features have {features.shape[1]} columns and the scaling {self.width}"
+            raise InputError(f"{told}; give the same columns in the same order")
         if isinstance(features, Csr):
             if any(self.centre):
-                raise InputError(
-                    "a sparse matrix cannot be moved to a centre other than 0 and stay sparse; "
-                    "give centre 0 for its columns, or dense features"
-                )
+                told = "a sparse matrix cannot be moved to a centre other than 0 and stay sparse"
+                raise InputError(f"{told}; give centre 0 for its columns, or dense features")
             spread = self._tensors[1].to(features.device)[features.indices.long()]
             scaled = (features.values.double() / spread).clamp(-FARTHEST, FARTHEST)
             return features.with_values(scaled.to(features.dtype))
         centre, spread = (each.to(features.device) for each in self._tensors)
         moved = (features.double() - centre).div_(spread).clamp_(-FARTHEST, FARTHEST)
         return moved.to(features.dtype)
+
+    def as_plain(self) -> list[list[float]]:
+        """The same as plain values, for JSON."""
+        return [list(self.centre), list(self.spread)]
 
     def columns(self, start: int, stop: int) -> Scaling:
         """The same for some columns; those behind the last are left as they are."""
@@ -106,9 +106,7 @@ class Scaling:
 
 def sample(rows: int) -> Tensor:
     """Which rows `Scaling.of` looks at: all, or 20,000 that stand evenly apart."""
-    if rows <= _SAMPLE:
-        return torch.arange(rows)
-    return torch.linspace(0, rows - 1, _SAMPLE, dtype=torch.float64).long()
+    return torch.linspace(0, rows - 1, min(rows, _SAMPLE), dtype=torch.float64).long()
 
 
 def scaling_given(given: Mapping[str, Any], columns: Sequence[str] | None, width: int) -> Scaling:
@@ -116,10 +114,8 @@ def scaling_given(given: Mapping[str, Any], columns: Sequence[str] | None, width
     told = check_given(given)
     names = [str(j) for j in range(width)] if columns is None else list(columns)
     if len(names) != width:
-        raise InputError(
-            "a column with a list of numbers in each row cannot be given a scale by its name; "
-            "write each number as a column of its own, or scale by robust or none"
-        )
+        what = "a column with a list of numbers in each row cannot be given a scale by its name"
+        raise InputError(f"{what}; write a column per number, or scale by robust or none")
     for name in given:
         if name not in names:
             raise unknown_name("column", name, names)
@@ -137,11 +133,8 @@ def check_given(given: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
             a, b = told
             pairs[name] = ((a + b) / 2, (b - a) / 2) if "low" in keys else (float(a), float(b))
         if not (name in pairs and pairs[name][1] > 0):
-            raise InputError(
-                f"the scale of column {name!r} must be its range, as in "
-                '{"low": 0, "high": 100}, or {"centre": 50, "spread": 10} with a spread above 0, '
-                f"not {each!r}"
-            )
+            must = '{"low": 0, "high": 100}, or {"centre": 50, "spread": 10} with a spread above 0'
+            raise InputError(f"the scale of column {name!r} must be as {must}, not {each!r}")
     return pairs
 
 

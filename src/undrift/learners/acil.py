@@ -3,20 +3,48 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
+
+from torch import Tensor
 
 from undrift.analytic.class_sums import ClassSums
+from undrift.analytic.random_maps import Expansion
 from undrift.analytic.solve import solve
-from undrift.learners.additive import Classifier, Known
-from undrift.learners.parameters import check_positive
+from undrift.encoders.encoder import Encoder
+from undrift.graphs import Graph
+from undrift.learners.additive import AdditiveLearner, Classifier, Known, RowPlan
+from undrift.learners.parameters import Positive
 from undrift.learners.parts.backbone import Backbone, Grid
-from undrift.learners.parts.expanded import weighed
-from undrift.learners.parts.frozen_encoder import FrozenLearner, FrozenRows
-from undrift.typing import Progress
+from undrift.learners.parts.expanded import base_encoder, embedded, expansion_of, weighed
+from undrift.streams.task import Task
+from undrift.typing import Progress, Rows
+
+
+@dataclass(frozen=True, eq=False)
+class FrozenRows(RowPlan):
+    """What rows depend on: an encoder, the digest of its batch (`trained_on`), an expansion."""
+
+    rare_columns: ClassVar[bool] = False
+
+    num_features: int
+    encoder: Encoder
+    trained_on: str
+    alpha: int
+    seed: int
+
+    @property
+    def furthest(self) -> int:
+        """A hop per layer."""
+        return self.encoder.architecture.reach
+
+    def rows_of(self, graph: Graph, nodes: Tensor | None = None) -> Rows:
+        """The expanded embeddings."""
+        h = embedded(self.encoder, graph, nodes)
+        return Expansion(h.shape[1], self.alpha, self.seed)(h)
 
 
 @dataclass(kw_only=True)
-class Acil(FrozenLearner):
+class Acil(AdditiveLearner[FrozenRows, Any, Classifier]):
     """ACIL: an encoder trained on the base task and frozen, and all classes in closed form.
 
         H = relu(f W_psi),    W = (sum H^T H + gamma I)^-1 sum H^T Y    over all tasks
@@ -41,25 +69,28 @@ class Acil(FrozenLearner):
     family: ClassVar[str] = "analytic"
     paper: ClassVar[str] = "Zhuang et al., NeurIPS 2022"
     keeps: ClassVar[str] = "sums R and Q of the classifier, one encoder"
-    returns: ClassVar[bool] = True
-    forgets: ClassVar[bool] = True
-    merges: ClassVar[bool] = True
     learned_type: ClassVar[type] = Known[FrozenRows, ClassSums, Classifier]
     grid: ClassVar[Grid] = {"gamma": (1e-3, 1e-2, 1e-1, 1.0), "alpha": (1, 2, 4, 8, 16, 32, 64)}
 
-    gamma: float = 0.1
+    gamma: Positive = 0.1
     alpha: int = 16
     balanced: bool = False
     backbone: Backbone = field(default_factory=Backbone)
 
     def __post_init__(self) -> None:
-        check_positive(gamma=self.gamma)
-        self.check_expansion()
+        expansion_of(self)  # rejects an alpha that is none
+
+    def embed(self, graph: Graph) -> Tensor:
+        """The encoder's embeddings of every node: what must not drift."""
+        self._check_graph(graph)
+        return self.known.plan.encoder.embed(graph).cpu()
+
+    def _plan(self, task: Task, progress: Progress) -> FrozenRows:
+        encoder = base_encoder(self, task, progress)
+        where = task.graph.num_features, encoder, self._digest(task)
+        return FrozenRows(*where, self.alpha, self.seed)
 
     def _solve(
-        self, plan: FrozenRows, classes: tuple[int, ...], sums: ClassSums, progress: Progress
+        self, plan: FrozenRows, classes: tuple[int, ...], sums: Any, progress: Progress
     ) -> Classifier:
-        progress("classify", 0, 1)
-        weights = solve(weighed(sums, balanced=self.balanced), self.gamma)
-        progress("classify", 1, 1)
-        return Classifier(weights)
+        return Classifier(solve(weighed(sums, balanced=self.balanced), self.gamma))

@@ -7,18 +7,17 @@ A method says three things, each a pure function:
     solve     what sums come to: a value that scores rows
 
 Observing adds a batch's sums, forgetting subtracts them, revising does both with the rows within
-reach of a change, merging adds another learner's. Reading is the plan's rows, and the solution's
-scores of them.
+reach of a change, merging adds another learner's. Scores are the solution's of the plan's rows.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from hashlib import sha256
-from typing import Any, ClassVar, Generic, Self, TypeVar, final
+from typing import Any, ClassVar, Generic, Self, TypeVar, cast, final
 
 import torch
 from torch import Tensor
@@ -26,35 +25,30 @@ from torch import Tensor
 from undrift.analytic.additive import arranged
 from undrift.analytic.class_drift import ClassDrift
 from undrift.analytic.class_sums import ClassSums
-from undrift.analytic.gram import chunks
-from undrift.analytic.groups import grouped
 from undrift.analytic.novelty import NoveltyReport, Strangeness
 from undrift.analytic.rounding import Linear
 from undrift.analytic.statistics import one_hot
-from undrift.analytic.thin_sums import ThinSums
+from undrift.analytic.thin_sums import AnySums
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.base import Learner, Nodes, Replacement, Revision, Strange
+from undrift.learners.base import Learner, Revision
 from undrift.learners.kept import Inventory, of_class_sums
-from undrift.learners.novelty import drifts, moved_classes, seen, strange_of, strangeness
-from undrift.learners.old_states import as_of_today
+from undrift.learners.nodes import Nodes
+from undrift.learners.novelty import drifts
 from undrift.sharing import once
-from undrift.storage.state import State, pack, unpack
-from undrift.streams.changes import changed_nodes, is_digest_of, within_reach
-from undrift.streams.task import Task, joined
+from undrift.storage.state import pack, unpack
+from undrift.streams.task import Masks, Task, is_digest_of, joined
 from undrift.typing import Progress, Rows, silent
-
-_DRAWS = 3
-_AT_ONCE_MB = 8.0  # of rows whose squares are made: they stay in the cache
 
 
 class RowPlan(ABC):
     """What rows depend on beside their batch: a frozen dataclass that makes the rows of nodes.
 
-    A plan that was trained on a batch has its digest as `trained_on`: that batch cannot be
-    forgotten.
+    One that was trained on a batch has its digest as `trained_on`: that batch cannot be forgotten.
+    `rare_columns`: whether a row in columns that others hardly have is strange.
     """
 
+    rare_columns: ClassVar[bool] = True
     num_features: int
 
     @abstractmethod
@@ -66,18 +60,25 @@ class RowPlan(ABC):
     def furthest(self) -> int:
         """How many hops away a row looks."""
 
-    @property
-    def sees_all_edges(self) -> bool:
-        """Whether every row depends on all edges of its batch."""
-        return False
-
-    def reach(self, graph: Graph) -> Tensor:
-        """For every node, how many hops away its row looks."""
-        return torch.full((graph.num_nodes,), self.furthest, device=graph.device)
-
     def looks(self, graph: Graph, nodes: Tensor, hops: int) -> Tensor:
         """Whether the rows of these nodes look so many hops away."""
         return torch.full(nodes.shape, hops <= self.furthest, device=nodes.device)
+
+    def within_reach(self, graph: Graph, changed: Tensor) -> Tensor:
+        """A mask of the nodes whose rows look at one of these (a mask), and these.
+
+        A row that looks k + 1 hops away lies behind one that looks k hops in the same direction,
+        as evidence grows with every hop. So the search goes ring by ring.
+        """
+        links, seen, hops = graph.adjacency.t(), changed.clone(), 0
+        ring = changed.nonzero().flatten()
+        while ring.numel():
+            hops += 1
+            around = links.columns_of(ring)
+            around = torch.unique(around[~seen[around]])
+            ring = around[self.looks(graph, around, hops)]
+            seen[ring] = True
+        return seen
 
     def score_hops(self, solution: Any, graph: Graph, nodes: Tensor) -> int | Tensor | None:
         """How many hops away the scores of these nodes look; None: at much of the graph."""
@@ -90,9 +91,9 @@ class RowPlan(ABC):
         found: Tensor = solution.scores(self.rows_of(graph, nodes))
         return found
 
-    def novelty_sums(self, sums: Any, solution: Any) -> ClassSums | ThinSums | None:
+    def scored_sums(self, sums: Any, solution: Any) -> AnySums | None:
         """The sums over the rows that are scored; None: there are none of this kind."""
-        return sums if isinstance(sums, ClassSums | ThinSums) else None
+        return sums if isinstance(sums, AnySums) else None
 
     def noise_rows(self, graph: Graph, nodes: Tensor, noise: Tensor) -> Tensor:
         """About the rows of these nodes, were every node's features noise: the mean over hops."""
@@ -103,10 +104,11 @@ class RowPlan(ABC):
         return total[nodes]
 
     def seen(
-        self, solution: Any, graph: Graph, nodes: Tensor | None, weights: Tensor, rare: Tensor
-    ) -> Tensor:
-        """`[Z V, (Z o Z) w]` of all or these nodes, what `Strangeness` asks of rows."""
-        return seen_of(self.rows_of(graph, nodes), weights, rare)
+        self, solution: Any, graph: Graph, nodes: Tensor | None, told: Strangeness, scored: bool
+    ) -> tuple[Tensor, Tensor]:
+        """Scores, if asked for, and what `told` asks of the rows of all or these nodes."""
+        scores = self.scores(solution, graph, nodes) if scored else told.weights[:0]
+        return scores, told.seen([self.rows_of(graph, nodes)])
 
     def inventory(self, sums: Any, classes: tuple[int, ...]) -> Inventory:
         """Which tensors of the state are sums over rows, and which are not."""
@@ -118,42 +120,26 @@ class RowPlan(ABC):
         return Inventory((kept,), rest=("plan", "solution"))
 
 
-def seen_of(rows: Rows, weights: Tensor, rare: Tensor) -> Tensor:
-    """`[Z V, (Z o Z) w]`, some rows at a time."""
-    parts = [weights.new_zeros(0, weights.shape[1] + 1)]
-    for _, part in chunks(rows, _AT_ONCE_MB):
-        exact = part.double()
-        squares = exact.square() @ rare.unsqueeze(1)
-        parts.append(torch.cat([exact @ weights, squares], dim=1))
-    return torch.cat(parts)
-
-
 P = TypeVar("P", bound=RowPlan)
 S = TypeVar("S", bound=Any)  # `Additive`, which no union of classes is for a type checker
 A = TypeVar("A", bound=Any)
+Found = tuple[tuple[int, ...], S]
+"""Classes, and sums with a column for each."""
 
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
     """A solution whose scores are `z W + b`; without an offset b is zero."""
 
+    temperature: ClassVar[float | None] = None  # scores of ridge regression are no logits
+
     weights: Tensor
     offset: Tensor | None = None
-
-    @property
-    def temperature(self) -> float | None:
-        """Scores of ridge regression are no logits."""
-        return None
 
     def scores(self, rows: Rows) -> Tensor:
         """Of these rows."""
         found: Tensor = rows @ self.weights
         return found if self.offset is None else found + self.offset
-
-    def linear(self, sums: Any) -> Linear | None:
-        """What scores are linear in; None where sums are more than rounding away from the rows."""
-        plain = isinstance(sums, ClassSums)
-        return Linear(sums, self.weights, self.offset) if plain else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,22 +165,45 @@ class Known(Generic[P, S, A]):
     @cached_property
     def strange(self) -> Strangeness | None:
         """How strange rows look to the sums; None where they are no class sums."""
-        told = self.plan.novelty_sums(self.sums, self.answer)
-        return None if told is None else Strangeness.of(told)
+        told = self.plan.scored_sums(self.sums, self.answer)
+        return None if told is None else Strangeness.of(told, rarity=self.plan.rare_columns)
 
+    def plus(self, found: tuple[int, ...], sums: S) -> Known[P, S, A]:
+        """With more sums, whose columns are these classes; learners side by side share them."""
+        classes, before = joined(self.classes, found), self.sums
+        inputs = before, sums, found, classes
+        both = once(lambda: before + arranged(sums, found, classes), "both sums", *inputs)
+        return Known(classes, self.plan, both)
 
-Found = tuple[tuple[int, ...], S]
-"""Classes, and sums with a column for each."""
+    def less(self, old: Found[S], new: Found[S] | None = None) -> Known[P, S, A]:
+        """Without the old sums of a batch, and with its new ones, if there are any."""
+        classes = self.classes if new is None else joined(self.classes, new[0])
+        sums = self.sums - arranged(old[1], old[0], classes)
+        if new is not None:
+            sums = sums + arranged(new[1], new[0], classes)
+        if sums.below_zero(self.sums):
+            raise InputError(
+                "what is to be forgotten was never observed like this: fewer rows than none would "
+                "be left; give the batch exactly as it was observed (nothing was changed)"
+            )
+        kept = [i for i, count in enumerate(sums.counts.tolist()) if count > 0.5]
+        if not kept:
+            sums = sums - sums  # without the rounding that is left of it
+        return Known(tuple(classes[i] for i in kept), self.plan, sums.select(kept))
 
 
 class AdditiveLearner(Learner, Generic[P, S, A]):
     """A learner whose knowledge is a sum over rows that are a fixed function of their batch.
 
-    What is known is a function of the rows that are in, to rounding. Validation nodes are not
-    used.
+    What is known is a function of the rows that are in, to rounding: so it has every verb.
+    Validation nodes are not used.
     """
 
+    returns: ClassVar[bool] = True
+    forgets: ClassVar[bool] = True
+    merges: ClassVar[bool] = True
     validates: ClassVar[bool] = False
+    solving: ClassVar[str] = "classify"  # what progress and costs call `_solve`
 
     # what a method implements ------------------------------------------------------------
 
@@ -203,70 +212,39 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
         """What rows depend on beside their batch: every decision, made once, by the first batch."""
 
     def _sums(self, plan: P, task: Task, within: Tensor | None, progress: Progress) -> Found[S]:
-        """The classes and sums of a batch, over the labelled rows in the mask `within` (None:
-        all).
+        """Classes and sums of a batch, over the labelled rows in the mask `within` (None: all).
 
         What is counted beside rows (such as edges) is counted in the whole batch either way.
-        Without a function of its own a method has `ClassSums` of the plan's rows.
+        A method without a function of its own has `ClassSums` of the plan's rows.
         """
         progress("accumulate", 0, 1)
         train = task.train if within is None else task.train & within
         nodes = train.nonzero().flatten()
-
-        def make() -> ClassSums:
-            return ClassSums.of(
-                plan.rows_of(task.graph, nodes), one_hot(task.labels[nodes], task.classes)
-            )
-
-        told: Any = plan
-        settings = tuple(getattr(plan, f.name) for f in fields(told))
-        sums: Any = once(make, "class sums", type(plan).__name__, settings, task, within)
+        targets, inputs = one_hot(task.labels[nodes], task.classes), (plan, task, within)
+        rows = partial(plan.rows_of, task.graph, nodes)
+        sums: Any = once(lambda: ClassSums.of(rows(), targets), "class sums", *inputs)
         progress("accumulate", 1, 1)
         return task.classes, sums
 
     @abstractmethod
     def _solve(self, plan: P, classes: tuple[int, ...], sums: S, progress: Progress) -> A:
-        """What these sums come to: a value with `scores`, `temperature` and `linear`."""
+        """What these sums come to: a value with `scores` and `temperature`.
+
+        `weights`, and perhaps `offset`: what scores are linear in, for `exactness`.
+        """
 
     # reading -----------------------------------------------------------------------------
 
     @property
     def known(self) -> Known[P, S, A]:
         """What was learned, of a learner that has observed something."""
-        found: Known[P, S, A] = self.learned_
-        return found
+        return cast("Known[P, S, A]", self.learned_)
 
     def ranking(self, graph: Any, nodes: Nodes | None = None) -> Tensor:
         """Scores up to a positive factor per node, where that costs less."""
         graph, index = self._narrowed(graph, nodes)
         with torch.no_grad():
-            return self._read(self.known, graph, index, ranked=True).cpu()
-
-    def strangeness(
-        self, graph: Any, nodes: Nodes | None = None, *, kind: Strange | None = None
-    ) -> Tensor:
-        """The relative Mahalanobis distance, averaged over neighbours twice (docs/novelty.md).
-
-        `kind`: a baseline of the field instead, as of trained methods.
-        """
-        told = strange_of(self, graph) if kind is None else None
-        if told is None:
-            return super().strangeness(graph, nodes, kind=kind)
-        return strangeness(self, told, graph, nodes)
-
-    def novelty(self, graph: Any, nodes: Nodes | None = None) -> Tensor:
-        """One minus the share of nodes of known classes that would look at least as strange."""
-        told = strange_of(self, graph)
-        if told is None:
-            return super().novelty(graph, nodes)
-        return told.novelty(strangeness(self, told, graph, nodes).to(told.weights.device)).cpu()
-
-    def groups(self, graph: Any, nodes: Nodes) -> Tensor:
-        """A group number for each of these nodes, 0 for the largest: a guess at new classes."""
-        told = strange_of(self, graph)
-        if told is None:
-            return super().groups(graph, nodes)
-        return grouped(told.places(seen(self, told, graph, nodes))).cpu()
+            return self._scores(self.known, graph, index, ranked=True).cpu()
 
     def novelty_report(self, alarms: float = 0.05) -> NoveltyReport | None:
         """What would be detected of each class if it were unknown; None: sums do not tell.
@@ -281,15 +259,11 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
         return None if told is None else told.report(alarms)
 
     @final
-    def _scores(self, learned: Known[P, S, A], graph: Graph, nodes: Tensor | None) -> Tensor:
-        return self._read(learned, graph, nodes)
-
-    @final
-    def _read(
-        self, known: Known[P, S, A], graph: Graph, nodes: Tensor | None, *, ranked: bool = False
+    def _scores(
+        self, learned: Known[P, S, A], graph: Graph, nodes: Tensor | None, *, ranked: bool = False
     ) -> Tensor:
         there = None if nodes is None else nodes.to(self.device)
-        return known.plan.scores(known.answer, graph.to(self.device), there, ranked=ranked)
+        return learned.plan.scores(learned.answer, graph.to(self.device), there, ranked=ranked)
 
     @final
     def _hops(self, learned: Known[P, S, A], graph: Graph, nodes: Tensor) -> int | Tensor | None:
@@ -297,8 +271,7 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
 
     @final
     def _temperature(self, learned: Known[P, S, A]) -> float | None:
-        told: float | None = learned.answer.temperature
-        return told
+        return cast("float | None", learned.answer.temperature)
 
     @final
     def _inventory(self, learned: Known[P, S, A]) -> Inventory:
@@ -308,7 +281,9 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
         """Solve what was put off; predicting and saving do it on their own."""
         if self.learned_ is not None and self.known.solution is None:
             known = self.known
+            progress(self.solving, 0, 1)
             solution = self._solve(known.plan, known.classes, known.sums, progress)
+            progress(self.solving, 1, 1)
             self.learned_ = replace(known, solution=solution)
         return self
 
@@ -319,32 +294,22 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
         with noise that is larger (docs/methods/propagation.md). Infinite where rounding decides
         which feature variant is used, or whether there is a solution. Cost: three solutions.
         """
-        told = self.settle().known.answer.linear(self.known.sums) if self.classes_ else None
-        if told is None:
+        known = self.settle().known if self.classes_ else None
+        sums = known and known.plan.scored_sums(known.sums, known.answer)
+        if known is None or sums is None or not hasattr(known.answer, "weights"):
             return None
-        known, noise, found = self.known, torch.Generator().manual_seed(0), 0.0
-        for _ in range(_DRAWS):
-            sums = known.sums.shaken(noise)
-            try:
-                solution = self._solve(known.plan, known.classes, sums, silent)
-            except InputError:  # the system is not even positive definite any more
-                return math.inf
-            found = max(found, told.moved(solution.linear(sums)))
-        return found
-
-    def class_drift(self, batch: Any) -> dict[int, ClassDrift]:
-        """How far the known classes of a batch have moved; the batch is not learned.
-
-        >>> from undrift import Propagation
-        >>> from undrift.testing.graphs import tiny_stream
-        >>> task = tiny_stream().task(0)
-        >>> Propagation().observe(task).class_drift(task)[0].moved
-        0.0
-        """
-        return moved_classes(self, batch)
+        noise, told = torch.Generator().manual_seed(0), [known.answer]
+        try:
+            for _ in range(3):
+                shaken = known.sums.shaken(noise)
+                told.append(self._solve(known.plan, known.classes, shaken, silent))
+        except InputError:  # the system is not even positive definite any more
+            return math.inf
+        usual, *others = (Linear(sums, a.weights, getattr(a, "offset", None)) for a in told)
+        return max(usual.moved(other) for other in others)
 
     def drift_since(self, before: Known[P, S, A] | None, batch: Any) -> dict[int, ClassDrift]:
-        """How far a batch that was added since has moved each class; no row is made anew."""
+        """How far a batch that was learned after `before` was known has moved each class of it."""
         if before is None or before.solution is None or self.learned_ is None:
             return {}
         return drifts(before, self.known, self._moved(self.as_task(batch)))
@@ -353,131 +318,62 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
 
     @final
     def _learn(self, task: Task, progress: Progress) -> Known[P, S, A]:
-        plan = self._plan(task, progress) if self.learned_ is None else self.known.plan
-        return self._with(plan, *self._sums(plan, task, None, progress))
+        if self.learned_ is None:
+            plan = self._plan(task, progress)
+            classes, sums = self._sums(plan, task, None, progress)
+            return Known(classes, plan, sums)
+        return self.known.plus(*self._sums(self.known.plan, task, None, progress))
 
-    def take(
-        self, plan: P, classes: tuple[int, ...], sums: S, *, progress: Progress = silent
-    ) -> Self:
+    def take(self, plan: P, classes: tuple[int, ...], sums: S) -> Self:
         """Add the sums of a batch that were made elsewhere, such as from a graph in pieces.
 
-        `plan` is what its rows depend on, `classes` are the columns of `sums`. No batch is known
-        to be in by that (`batches_`).
+        `classes` are the columns of `sums`. The batch is not known to be in by that (`batches_`).
         """
-        self.learned_ = self._with(plan, classes, sums)
-        self.batches_ = replace(self._ledger(), complete=False)
+        known = self.known.plus(classes, sums) if self.learned_ else Known(classes, plan, sums)
+        self.learned_, self.batches_ = known, replace(self._ledger(), complete=False)
         return self
 
-    def give_back(self, classes: tuple[int, ...], sums: S, *, progress: Progress = silent) -> Self:
+    def give_back(self, classes: tuple[int, ...], sums: S) -> Self:
         """Subtract the sums of a batch that were made elsewhere: the other way of `take`."""
         self._must("forgets", "forget")
-        known = self.known
-        self.learned_ = self._left(
-            known.classes, known.sums - arranged(sums, classes, known.classes)
-        )
+        self.learned_ = self.known.less((classes, sums))
         return self
 
     @final
-    def _with(self, plan: P, found: tuple[int, ...], sums: S) -> Known[P, S, A]:
-        """What is known with more sums; learners side by side share them."""
-        classes = joined(self.classes_, found)
-        if self.learned_ is None:
-            return Known(classes, plan, arranged(sums, found, classes))
-        before = self.known.sums
-
-        inputs = before, sums, found, classes
-        both = once(lambda: before + arranged(sums, found, classes), "both sums", *inputs)
-        return Known(classes, plan, both)
-
-    @final
-    def _replaced(self, change: Replacement, progress: Progress) -> tuple[Known[P, S, A], Revision]:
+    def _replaced(
+        self, before: Task, after: Task | None, changed: Masks | None, progress: Progress
+    ) -> tuple[Known[P, S, A], Revision]:
         """With the rows within reach of the change computed again, in both batches."""
-        known, before, after = self.known, change.before, change.after
-        base = getattr(known.plan, "trained_on", None)
+        known, plan = self.known, self.known.plan
+        base = getattr(plan, "trained_on", None)
         if base is not None and is_digest_of(base, before):
             raise InputError(
                 f"the encoder of {self.display} was trained on this batch and would remember it; "
                 "learn anew without it, or use propagation, which trains no encoder"
             )
-        if after is None:
-            gone = self._sums(known.plan, before, None, progress)
-            left = known.sums - arranged(gone[1], gone[0], known.classes)
-            return self._left(known.classes, left), Revision(int(before.train.sum()), 0, 0)
-        reached = self._reached(change, after)
-        classes = joined(known.classes, after.classes)
-        sums = known.sums
-        found, old = self._sums(known.plan, before, reached[0], progress)
-        sums = sums - arranged(old, found, classes)
-        found, new = self._sums(known.plan, after, reached[1], progress)
-        sums = sums + arranged(new, found, classes)
-        subtracted, added = (
-            int((mask & task.train).sum())
-            for mask, task in zip(reached, (before, after), strict=True)
-        )
-        revision = Revision(subtracted, added, int(after.train.sum()))
-        return self._left(classes, sums), revision
-
-    @final
-    def _reached(self, change: Replacement, after: Task) -> tuple[Tensor, Tensor]:
-        """The nodes of both batches whose rows the change may have moved, as masks."""
-        plan, before, gone = self.known.plan, change.before, change.isolated
-        if plan.sees_all_edges:
-            return torch.ones_like(before.train), torch.ones_like(after.train)
-        if gone is not None and before.graph.adjacency.symmetric:  # no need to compare two graphs
-            seen = torch.zeros_like(before.train)
-            seen[self._rows_that_see(before.graph, gone)] = True
-            still = seen.clone()
-            still[gone] = False
-            return seen, still
-        was, now = changed_nodes(before, after, change.ids)
-        return (
-            within_reach(before.graph, was, plan.reach(before.graph)),
-            within_reach(after.graph, now, plan.reach(after.graph)),
-        )
-
-    @final
-    def _rows_that_see(self, graph: Graph, nodes: Tensor) -> Tensor:
-        """The nodes whose rows change if these vanish, and these; edges go both ways.
-
-        A row that looks k + 1 hops away lies behind one that looks k hops in the same direction,
-        as evidence grows with every hop. So the search goes ring by ring.
-        """
-        reached: Tensor = torch.unique(torch.cat([nodes, graph.adjacency.columns_of(nodes)]))
-        ring, hops = reached, 0
-        while ring.numel():
-            hops += 1
-            around = torch.unique(graph.adjacency.columns_of(ring))
-            around = around[~torch.isin(around, reached, assume_unique=True)]
-            ring = around[self.known.plan.looks(graph, around, hops)]
-            reached = torch.unique(torch.cat([reached, ring]))
-        return reached
-
-    @final
-    def _left(self, classes: tuple[int, ...], sums: S) -> Known[P, S, A]:
-        """What is known from a sum of which something was subtracted."""
-        if sums.below_zero(self.known.sums):
-            raise InputError(
-                "what is to be forgotten was never observed like this: fewer rows than none would "
-                "be left; give the batch exactly as it was observed (nothing was changed)"
-            )
-        kept = [i for i, count in enumerate(sums.counts.tolist()) if count > 0.5]
-        if not kept:
-            sums = sums - sums  # without the rounding that is left of it
-        left = tuple(classes[i] for i in kept)
-        return Known(left, self.known.plan, sums.select(kept))
+        if after is None or changed is None:
+            old = self._sums(plan, before, None, progress)
+            return known.less(old), Revision(int(before.train.sum()), 0, 0)
+        was, now = map(plan.within_reach, (before.graph, after.graph), changed)
+        old = self._sums(plan, before, was, progress)
+        new = self._sums(plan, after, now, progress)
+        rows = (was & before.train, now & after.train, after.train)
+        return known.less(old, new), Revision(*(int(mask.sum()) for mask in rows))
 
     @final
     def _merged(self, other: Any) -> Known[P, S, A]:
-        mine, theirs = self.known, other.known
         if self.map_digest() != other.map_digest():
             raise InputError(
                 "rows mean different things to the two learners: each fixed its feature map by its "
                 "own first batch; make one the sibling() of the other before it observes anything, "
                 "or give both one plan"
             )
-        classes = joined(mine.classes, theirs.classes)
-        sums = _to(arranged(theirs.sums, theirs.classes, classes), self.device)
-        return Known(classes, mine.plan, mine.sums + sums)
+        sums = other.known.sums
+        if sums.counts.device != torch.device(self.device):
+            tensors, values = pack(sums)
+            here = {name: tensor.to(self.device) for name, tensor in tensors.items()}
+            sums = unpack(type(sums), here, values)
+        return self.known.plus(other.known.classes, sums)
 
     @final
     def _emptied(self) -> Known[P, S, A]:
@@ -493,25 +389,6 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
         digest = sha256(repr((self.name, sorted(params.items()), sorted(values.items()))).encode())
         if self.scaling_ is not None:
             digest.update(repr(self.scaling_).encode())
-        for name in sorted(tensors):
-            digest.update(name.encode())
-            digest.update(tensors[name].detach().cpu().contiguous().numpy().tobytes())
+        for name, tensor in sorted(tensors.items()):
+            digest.update(name.encode() + tensor.detach().cpu().contiguous().numpy().tobytes())
         return digest.hexdigest()
-
-    # states of before --------------------------------------------------------------------
-
-    def load(self, state: State) -> Self:
-        """Go on from a state of the same method with the same hyperparameters.
-
-        States of before have parts under other names, and hyperparameters that are now in the
-        plan.
-        """
-        return super().load(as_of_today(self, state))
-
-
-def _to(sums: Any, device: str) -> Any:
-    """The sums on a device; a learner's own are where its others are."""
-    if torch.device(device) == sums.counts.device:
-        return sums
-    tensors, values = pack(sums)
-    return unpack(type(sums), {k: t.to(device) for k, t in tensors.items()}, values)

@@ -1,9 +1,11 @@
-"""ADR, the Analytic Drift Resister: adapt freely, merge in closed form, rebuild the classifier."""
+"""ADR, the Analytic Drift Resister: after every task adapt, merge and rebuild."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
@@ -11,18 +13,18 @@ from torch import Tensor
 
 from undrift.analytic.solve import RidgeBank
 from undrift.analytic.statistics import RidgeStatistics
-from undrift.encoders.adam import Moments
 from undrift.encoders.encoder import Encoder, Head
+from undrift.encoders.training import Model, Moments
 from undrift.errors import unknown_name
 from undrift.graphs import Graph
 from undrift.learners.base import Learner
-from undrift.learners.kept import Inventory, KeptSum, of_statistics
-from undrift.learners.parameters import check_positive
-from undrift.learners.parts.backbone import Backbone, Grid, Model, generator_for
+from undrift.learners.kept import Inventory, Nodes, of_statistics
+from undrift.learners.parameters import Positive
+from undrift.learners.parts.backbone import Backbone, Grid, generator_for
 from undrift.learners.parts.expanded import (
     Expanded,
-    Nodes,
     balanced_rows,
+    expansion_of,
     mean_class_size,
     nodes_that_count,
     targets_of,
@@ -41,11 +43,7 @@ Logits = Literal["task", "seen"]
 
 @dataclass(frozen=True, eq=False)
 class AdrLearned:
-    """What ADR and ADR+ keep: sums, the merged encoder, and what the next task starts from.
-
-    `counts`: training rows of each class. `share`: what a class weighs in balanced sums. `start`:
-    the encoder as the last task left it, before merging.
-    """
+    """What ADR and ADR+ keep: sums, the merged encoder, and what the next task starts from."""
 
     added_later: ClassVar[tuple[str, ...]] = ("moments",)
 
@@ -55,10 +53,10 @@ class AdrLearned:
     merged: Encoder
     memory: Merger | None
     bank: RidgeBank
-    counts: tuple[int, ...]
-    share: float
+    counts: tuple[int, ...]  # training rows of each class
+    share: float  # what a class weighs in balanced sums
     classifier: Tensor
-    start: Encoder
+    start: Encoder  # as the last task left it, before merging
     head: Head | None
     moments: Moments | None = None
 
@@ -66,10 +64,6 @@ class AdrLearned:
     def encoder(self) -> Encoder:
         """The one that the classifier reads."""
         return self.merged
-
-
-def _counts(learned: AdrLearned | None) -> dict[int, int]:
-    return dict(zip(learned.classes, learned.counts, strict=True)) if learned else {}
 
 
 class Stages(NamedTuple):
@@ -86,6 +80,9 @@ class Stages(NamedTuple):
 class AdrStages(Expanded, Learner):
     """Algorithm 1: after every task train, merge (HAM) and rebuild the classifier (ACR)."""
 
+    family: ClassVar[str] = "analytic"
+    keeps: ClassVar[str] = "sums R and Q per layer and of the classifier, two encoders"
+    returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = AdrLearned
     logits: Logits
 
@@ -95,41 +92,38 @@ class AdrStages(Expanded, Learner):
 
     def _learn(self, task: Task, progress: Progress) -> AdrLearned:
         before: AdrLearned | None = self.learned_
-        t = before.tasks if before else 0
+        stages, t = self._stages(), before.tasks if before else 0
         classes = joined(before.classes if before else (), task.classes)
         generator = generator_for(self.seed, t)
+        counts = Counter(dict(zip(before.classes, before.counts, strict=True)) if before else {})
+        share = before.share if before else mean_class_size(task)
+        seen = tuple(counts[c] for c in task.classes)
+        even = partial(balanced_rows, task, share=share, seen=seen)
         # stage 1, Incremental Task Adaptation: theta_t is trained freely (eq. 2)
         begun, trained = self._adapt(before, task, classes, generator, progress)
         # stage 2, Hierarchical Analytic Merging: all encoders so far as one (eqs. 4-7)
         progress("merge", 0, 1)
-        memory, merged = self._merge(before, begun, trained, task, generator)
+        weights = even(stages.nodes) if stages.balanced_rule else None
+        nodes = nodes_that_count(task, stages.nodes)
+        parts = trained.encoder, trained.head, task.graph, nodes, generator, weights
+        memory, merged = self._merge(before, begun.encoder, Adapted(*parts))
         # stage 3, Analytic Classifier Reconstruction: sums under the merged encoder (eqs. 8-11)
         progress("classify", 0, 1)
-        stages, width = self._stages(), self._expansion().outputs
-        weights = self._row_weights(before, task, "train") if stages.balanced_classifier else None
-        rows, ridge = self._expanded(merged, task.graph, task.train), stages.classifier_gamma
+        weights = even("train") if stages.balanced_classifier else None
+        width, ridge = expansion_of(self).outputs, stages.classifier_gamma
         bank = before.bank if before else RidgeBank.empty(width, ridge, device=self.device)
+        rows = self._expanded(merged, task.graph, task.train)
         bank = bank.add(rows, targets_of(task, classes), weights)
         classifier = bank.solve()
         progress("classify", 1, 1)
-        known, labels = _counts(before), task.labels[task.train]
-        moments, seen = trained.moments, self.logits == "seen"
-        if moments is not None and not seen:  # the head is thrown away
+        counts.update(task.labels[task.train].tolist())
+        moments, goes_on = trained.moments, self.logits == "seen"
+        if moments is not None and not goes_on:  # the head is thrown away
             moments = moments.without_columns(2)
-        return AdrLearned(
-            classes=classes,
-            num_features=task.graph.num_features,
-            tasks=t + 1,
-            merged=merged,
-            memory=memory,
-            bank=bank,
-            counts=tuple(known.get(c, 0) + int((labels == c).sum()) for c in classes),
-            share=before.share if before else mean_class_size(task),
-            classifier=classifier,
-            start=trained.encoder,
-            head=trained.head if seen else None,
-            moments=moments,
-        )
+        known = classes, task.graph.num_features, t + 1, merged, memory, bank
+        sizes = tuple(counts[c] for c in classes), share
+        head = trained.head if goes_on else None
+        return AdrLearned(*known, *sizes, classifier, trained.encoder, head, moments)
 
     def _adapt(
         self,
@@ -147,10 +141,8 @@ class AdrStages(Expanded, Learner):
 
         def train() -> tuple[Model, Model]:
             first = encoder or backbone.encoder_for(task.graph, generator)
-            if head is not None:
-                top = head.grow(len(classes) - head.bias.numel(), generator)
-            else:
-                top = backbone.head_for(len(task.classes), task.graph, generator)
+            new = len(classes) - (head.bias.numel() if head else 0)
+            top = head.grow(new, generator) if head else first.new_head(new, generator)
             begun = Model(first, top, moments)
             return begun, backbone.train(
                 begun, task, classes, t=t, generator=generator, progress=progress, phase="adapt"
@@ -160,36 +152,21 @@ class AdrStages(Expanded, Learner):
         return drawn_once(train, generator, "adapt", *inputs)
 
     def _merge(
-        self,
-        before: AdrLearned | None,
-        begun: Model,
-        trained: Model,
-        task: Task,
-        generator: torch.Generator,
+        self, before: AdrLearned | None, begun: Encoder, adapted: Adapted
     ) -> tuple[Merger | None, Encoder]:
         """What the rule remembers with this task's encoder, and all encoders so far as one."""
-        stages = self._stages()
-        name, nodes, settings = stages.rule, stages.nodes, MergeSettings(stages.gamma)
-        if name == "none":
-            return None, trained.encoder
-        weights = self._row_weights(before, task, nodes) if stages.balanced_rule else None
-        kept = before.memory if before else None
+        stages, kept = self._stages(), before.memory if before else None
+        settings = MergeSettings(stages.gamma)
+        if stages.rule == "none":
+            return None, adapted.encoder
 
         def merge() -> tuple[Merger, Encoder]:
-            data = (task.graph, nodes_that_count(task, nodes), generator, weights)
-            empty = merging_rule(name).empty(begun.encoder, settings) if kept is None else kept
-            memory = empty.observe(Adapted(trained.encoder, trained.head, *data))
-            return memory, trained.encoder.with_weights(memory.merge())
+            empty = merging_rule(stages.rule).empty(begun, settings) if kept is None else kept
+            memory = empty.observe(adapted)
+            return memory, adapted.encoder.with_weights(memory.merge())
 
-        inputs = ("merge", name, settings, nodes, weights, kept, trained)
-        return drawn_once(merge, generator, *inputs)
-
-    def _row_weights(self, before: AdrLearned | None, task: Task, nodes: Nodes) -> Tensor:
-        """The weights of the rows in a sum over these nodes, the same for every class."""
-        if before is None:
-            return balanced_rows(task, nodes, mean_class_size(task))
-        seen = tuple(_counts(before).get(c, 0) for c in task.classes)
-        return balanced_rows(task, nodes, before.share, seen)
+        inputs = stages.rule, settings, stages.nodes, adapted.row_weights, kept, adapted.encoder
+        return drawn_once(merge, adapted.generator, "merge", *inputs)
 
     @property
     def kinds(self) -> dict[Any, type]:
@@ -197,40 +174,39 @@ class AdrStages(Expanded, Learner):
         rule = self._stages().rule
         return {} if rule == "none" else {Merger: merging_rule(rule)}
 
-    # what an audit reads -----------------------------------------------------------------
-
     def _inventory(self, learned: AdrLearned) -> Inventory:
+        stages = self._stages()
         classifier = of_statistics(
             "classifier",
             learned.bank.statistics,
-            self._rows_by(learned.merged),
+            partial(self._expanded, learned.merged),
             ("bank",),
             classes=learned.classes,
             counts=torch.tensor(learned.counts, dtype=torch.float64),
             current=False,
-            exact=not self._stages().balanced_classifier,
+            exact=not stages.balanced_classifier,
         )
-        grams: tuple[RidgeStatistics, ...] | None = getattr(learned.memory, "grams", None)
-        weights = ("memory",) if grams == () else ()  # the rule says that it keeps no sum
-        rest = (*weights, "merged", "start", "head", "moments", "classifier")
-        layers = (self._layer(learned, k, sums) for k, sums in enumerate(grams or ()))
-        return Inventory((*layers, classifier), rest)
 
-    def _layer(self, learned: AdrLearned, k: int, sums: RidgeStatistics) -> KeptSum:
-        """The sums over the inputs of layer k; those of a GCN's first, `A X`, are always known."""
-
-        def rows(graph: Graph, nodes: Tensor) -> Tensor:
+        def inputs(k: int, graph: Graph, nodes: Tensor) -> Tensor:
             return learned.start.trace(graph, nodes)[k].double().to_dense()
 
-        return of_statistics(
-            f"layer {k + 1}",
-            sums,
-            rows,
-            ("memory",),
-            nodes=self._stages().nodes,
-            current=k == 0 and self.backbone.encoder != "gat",  # attention depends on weights
-            exact=isinstance(learned.memory, Ham) and not self._stages().balanced_rule,
-        )
+        grams: tuple[RidgeStatistics, ...] | None = getattr(learned.memory, "grams", None)
+        layers = [
+            of_statistics(
+                f"layer {k + 1}",
+                sums,
+                partial(inputs, k),
+                ("memory",),
+                nodes=stages.nodes,
+                # `A X` is always known; attention depends on weights
+                current=k == 0 and self.backbone.encoder != "gat",
+                exact=isinstance(learned.memory, Ham) and not stages.balanced_rule,
+            )
+            for k, sums in enumerate(grams or ())
+        ]
+        weights = ("memory",) if grams == () else ()  # the rule says that it keeps no sum
+        rest = (*weights, "merged", "start", "head", "moments", "classifier")
+        return Inventory((*layers, classifier), rest)
 
 
 @dataclass(kw_only=True)
@@ -251,13 +227,9 @@ class Adr(AdrStages):
 
     >>> from undrift.testing.graphs import tiny_stream
     >>> first, second, _ = tiny_stream()
-    >>> def moved(merging):
-    ...     settings = {"epochs": 20, "hidden": 8, "lr": 0.1, "lr_next": 0.1}
-    ...     learner = Adr(merging=merging, **settings).observe(first)
-    ...     before = learner.embed(first.graph)
-    ...     return float((learner.observe(second).embed(first.graph) - before).norm())
-    >>> moved(merging="ham") < moved(merging="none")  # merging resists the drift
-    True
+    >>> learned = Adr(epochs=5, hidden=8).observe(first).observe(second).learned_
+    >>> [tuple(sums.gram.shape) for sums in learned.memory.grams]  # R_k of each layer
+    [(12, 12), (8, 8)]
     """
 
     name: ClassVar[str] = "adr"
@@ -275,7 +247,7 @@ class Adr(AdrStages):
     }
     grid: ClassVar[Grid] = {"gamma": (1e-3, 1e-2, 1e-1, 1.0), "alpha": (1, 2, 4, 8, 16, 32, 64)}
 
-    gamma: float = 1.0
+    gamma: Positive = 1.0
     alpha: int = 1
     merging: str = "ham"
     nodes: Nodes = "train"
@@ -284,12 +256,11 @@ class Adr(AdrStages):
     backbone: Backbone = field(default_factory=Backbone)
 
     def __post_init__(self) -> None:
-        check_positive(gamma=self.gamma)
         if self.merging not in ("none", *RULES.names()) and ":" not in self.merging:
             raise unknown_name("merging", self.merging, ("none", *RULES.names()))
         if self.merging != "none":
             merging_rule(self.merging)
-        self._expansion()
+        super().__post_init__()
 
     def _stages(self) -> Stages:
         even = self.balanced

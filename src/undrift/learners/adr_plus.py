@@ -1,4 +1,4 @@
-"""ADR+: ADR with what was measured to help."""
+"""ADR+: ADR with a ridge for merging and one for the classifier."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from undrift.learners.adr import AdrStages, Logits, Stages
-from undrift.learners.parameters import check_positive
+from undrift.learners.parameters import Positive
 from undrift.learners.parts.backbone import Backbone, Grid
 
 
@@ -29,9 +29,6 @@ class AdrPlus(AdrStages):
 
     name: ClassVar[str] = "adr-plus"
     display: ClassVar[str] = "ADR+"
-    family: ClassVar[str] = "analytic"
-    keeps: ClassVar[str] = "sums R and Q per layer and of the classifier, two encoders"
-    returns: ClassVar[bool] = True
     renamed: ClassVar[dict[str, str]] = {
         "cure": "compensation",
         "cure_gamma": "compensation_gamma",
@@ -49,15 +46,11 @@ class AdrPlus(AdrStages):
     }
     grid: ClassVar[Grid] = {"gamma": (1e-2, 1e-1, 1.0), "classifier_gamma": (1e-1, 1.0, 10.0)}
 
-    gamma: float = 0.1
-    classifier_gamma: float = 1.0
+    gamma: Positive = 0.1
+    classifier_gamma: Positive = 1.0
     alpha: int = 1
     logits: Logits = "task"
     backbone: Backbone = field(default_factory=Backbone)
-
-    def __post_init__(self) -> None:
-        check_positive(gamma=self.gamma, classifier_gamma=self.classifier_gamma)
-        self._expansion()
 
     def _stages(self) -> Stages:
         return Stages("ham", self.gamma, self.classifier_gamma, "all", False, True)

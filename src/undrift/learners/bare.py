@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
-from undrift.learners.parts.backbone import Backbone
-from undrift.learners.parts.model_learner import ModelLearned, ModelLearner, TaskTraining
-from undrift.streams.task import Task
-from undrift.typing import Progress
+from undrift.learners.parts.model_learner import ModelLearner
 
 
 @dataclass(kw_only=True)
@@ -32,12 +29,3 @@ class Bare(ModelLearner):
     name: ClassVar[str] = "bare"
     display: ClassVar[str] = "Bare"
     family: ClassVar[str] = "bound"
-    keeps: ClassVar[str] = "one encoder and head"
-    returns: ClassVar[bool] = True
-    learned_type: ClassVar[type] = ModelLearned
-
-    backbone: Backbone = field(default_factory=Backbone)
-
-    def _learn(self, task: Task, progress: Progress) -> ModelLearned:
-        training = TaskTraining.of(self, task, self.learned_)
-        return ModelLearned(*training.known(training.train(progress)))

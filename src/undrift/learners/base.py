@@ -13,43 +13,34 @@ import torch
 from torch import Tensor
 
 from undrift.errors import InputError
-from undrift.graphs import Graph, ReceptiveField, Scaling
+from undrift.graphs import Encoding, Graph, Scaling
 from undrift.learners.kept import Inventory
-from undrift.learners.ledger import Ledger, check_still_in
-from undrift.learners.parameters import Parameters
+from undrift.learners.ledger import HeldBatch, Ledger, check_still_in
+from undrift.learners.nodes import Ids, Nodes, node_index, places_in_other
+from undrift.learners.old_states import as_of_today
+from undrift.learners.reading import Reading
 from undrift.learners.registry import recorded_name
 from undrift.learners.small_classes import LEAST_ROWS, bounded, check_class_rows, has_noise
 from undrift.machine import check_device
-from undrift.sharing import is_shared, once
-from undrift.sparse import row_index
+from undrift.sharing import once
 from undrift.storage.files import save_state
 from undrift.storage.state import SCALING, State, pack, packed_bytes, unpack
-from undrift.streams.any_graph import as_graph
-from undrift.streams.changes import batch_digest
-from undrift.streams.task import Task, as_task, isolating, without
+from undrift.streams.task import (
+    Masks,
+    Task,
+    as_task,
+    batch_digest,
+    changed_by_isolating,
+    changed_nodes,
+    isolating,
+    without,
+)
 from undrift.typing import Progress, silent
 
-Nodes = Sequence[int] | Sequence[bool] | np.ndarray[Any, Any] | Tensor
-"""Some nodes of a graph: their numbers, or a mask."""
-
-Ids = Sequence[int] | Sequence[str] | np.ndarray[Any, Any]
-"""An id per node of a graph, none twice."""
-
-EXACT = 1e-9
-"""How far scores may be from those of one training, over the largest, and be called exact."""
-
-UNKNOWN = -1
-"""What `predict(unknown=...)` answers for a node that looks like no known class.
-
->>> import torch
->>> from undrift import UNKNOWN
->>> int((torch.tensor([2, -1, 0]) == UNKNOWN).sum())  # of three predictions
-1
-"""
-
 Verb = Literal["returns", "forgets", "merges"]
-Strange = Literal["energy", "softmax"]
-
+_UNFIT = (
+    "the state is damaged: its parts do not fit each other; restore it from a copy or learn again"
+)
 _BATCHES = "@batches"  # where the ledger is among the values of a state; no field is called so
 
 
@@ -61,50 +52,32 @@ class Revision(NamedTuple):
     rows: int
 
 
-class Replacement(NamedTuple):
-    """A batch that is in, and what comes in its place; None is nothing.
-
-    `isolated` are the nodes of a batch that it loses with their edges, where nothing else changes.
-    """
-
-    before: Task
-    after: Task | None
-    ids: tuple[Ids, Ids] | None = None
-    isolated: Tensor | None = None
-
-
 Learned = Any
 """What a method knows: its own frozen dataclass, with `classes` in order and `num_features`."""
 
 
 @dataclass(kw_only=True)
-class Learner(Parameters):
+class Learner(Reading):
     """A method of class-incremental learning: observe tasks, classify every class ever seen.
 
-    A method is a dataclass whose fields are its hyperparameters. It implements two pure functions:
-    `_learn(task, progress)` returns what is known after the task, and `_scores(learned, graph,
-    nodes)` reads from it. This class does the rest: checks, the single assignment that makes
-    `observe` all or nothing, prediction, state, clone.
+    A method is a dataclass of its hyperparameters with two pure functions, `_learn` and `_scores`.
+    It says on its class what else it can do: `returns` (a batch may bring known classes), `forgets`
+    (`forget` and `revise` are exact), `merges` (`merge` equals training on both). `verbs_need` is a
+    setting without which it cannot, such as `cleansing=False`, and `why_not` the reason.
 
-    What a method can do beyond that it says on its class: `returns` (a batch may bring known
-    classes), `forgets` (`forget` and `revise` are exact), `merges` (`merge` equals training on
-    both). `verbs_need` is a setting without which it cannot, such as `cleansing=False`, and
-    `why_not` the reason.
-
-    `batches_` knows which batches are in (`Ledger`), so that none is counted or subtracted twice.
-    `seed` is the only source of randomness. `scaling_`: the units that columns are put into; None:
-    as given.
+    `batches_`: which batches are in, so that none is counted or subtracted twice. `seed`: the only
+    source of randomness.
 
     >>> sorted(Learner.__abstractmethods__)  # what a method must write
     ['_learn', '_scores']
     """
 
     name: ClassVar[str]
-    display: ClassVar[str]  # in tables and figures; the name without it
     family: ClassVar[str] = "other"
     paper: ClassVar[str] = "-"
     keeps: ClassVar[str] = "-"  # what is kept, in a few words
     keeps_examples: ClassVar[bool] = False  # nodes as such; what sums give away: docs/privacy
+    learns: ClassVar[str] = "graphs"
     returns: ClassVar[bool] = False
     forgets: ClassVar[bool] = False
     merges: ClassVar[bool] = False
@@ -119,10 +92,6 @@ class Learner(Parameters):
         *("predict", "predict_proba", "score", "novelty", "classes_"),
     )
 
-    seed: int = 0
-    device: str = "cpu"
-    learned_: Any = field(default=None, init=False, repr=False, compare=False)
-    scaling_: Scaling | None = field(default=None, init=False, repr=False, compare=False)
     batches_: Ledger | None = field(default=None, init=False, repr=False, compare=False)
 
     def __init_subclass__(cls, **more: Any) -> None:
@@ -141,24 +110,14 @@ class Learner(Parameters):
     def _learn(self, task: Task, progress: Progress) -> Learned:
         """What is known after `task`. Must not change `self`."""
 
-    @abstractmethod
-    def _scores(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
-        """Scores of these nodes (indices; None: all), columns as in `learned.classes`."""
-
-    def _hops(self, learned: Any, graph: Graph, nodes: Tensor) -> int | Tensor | None:
-        """How many hops away the scores of these nodes look, or for each; None: the whole graph."""
-        return None
-
-    def _temperature(self, learned: Any) -> float | None:
-        """What scores are divided by to be the logits of probabilities; None: there are none."""
-        return None
-
     def _inventory(self, learned: Any) -> Inventory:
         """Which tensors of the state are sums over rows; without it an audit does not judge."""
         return Inventory()
 
-    def _replaced(self, change: Replacement, progress: Progress) -> tuple[Learned, Revision]:
-        """What is known with another batch in the place of one; for a method that `forgets`."""
+    def _replaced(
+        self, before: Task, after: Task | None, changed: Masks | None, progress: Progress
+    ) -> tuple[Learned, Revision]:
+        """What is known with another batch (None: none) for one; `changed` nodes of both."""
         raise NotImplementedError
 
     def _merged(self, other: Any) -> Learned:
@@ -174,17 +133,19 @@ class Learner(Parameters):
     def observe(self, batch: Any, *, again: bool = False, progress: Progress = silent) -> Self:
         """Learn a batch; afterwards its data may be deleted. A rejected batch changes nothing.
 
-        It may bring new classes, and known ones where the method `returns`. Nodes without a label
-        are context: their features and edges count, their rows do not. Of a `Graph`, a fifth of
-        the labelled nodes are for validation where the method `validates` (`as_task`). A batch
-        that is in already is an error; `again=True` counts it once more, but not with `epsilon`.
+        Nodes without a label are context: their features and edges count, their rows do not. Of a
+        `Graph`, a fifth of the labelled nodes are for validation where the method `validates`
+        (`as_task`). A batch that is in already is an error; `again=True` counts it once more, but
+        not with `epsilon`.
         """
         self._check_again(again)
         task = self.as_task(batch)
         self._check_task(task)
         moved = self._moved(task)
         known = self._ledger().observed(self._digest(moved), again=again)
+        units = task.graph.encoding if self.learned_ is None else self.scaling_
         self.learned_, self.batches_ = self._learn(moved, progress), known
+        self.scaling_ = units or self.scaling_
         return self
 
     def forget(
@@ -200,31 +161,27 @@ class Learner(Parameters):
         `nodes`: only these of its nodes, with their edges. Afterwards the batch may be given as it
         was observed, or without them. What the first batch fixed for all stays.
 
-        A batch that is not in, and a node that was taken out already, are errors. `again=True`
-        subtracts a batch that came in other parts, and passes over nodes that are out. A learner
-        out of a folder, with `epsilon`, or from an older file refuses no batch for being unknown.
+        A batch that is not in, and a node that is out already, are errors. `again=True` subtracts a
+        batch that came in other parts, and passes over such nodes. A learner out of a folder, with
+        `epsilon`, or from an older file refuses no batch for being unknown.
         """
         self._must("forgets", "forget")
         moved = self._moved(self.as_task(batch))
-        asked: list[int] | None = None
-        if nodes is not None:
-            asked = row_index(_as_tensor(nodes), moved.graph.num_nodes, "node").unique().tolist()
-        digest, ledger = self._digest(moved), self._ledger()
-        held = ledger.find(digest, asked or (), again=again)
-        out = () if held is None else ledger.gone(held, digest)
-        there = _isolating(moved, out)
-        self._check_known(there)
+        asked = None if nodes is None else node_index(nodes, moved.graph).unique().tolist()
+        digest = self._digest(moved)
+        held, out, there = self._held(moved, digest, asked or (), again=again)
+        ledger, after, changed = self._ledger(), None, None
         more = None if asked is None else check_still_in(asked, out, again=again)
+        if more == []:
+            return self
         left = None if more is None else without(moved, _index(moved, (*out, *more)))
         if more is None or left is None:  # nothing of it is left
-            change, known = Replacement(there, None), ledger.forgotten(held)
-        elif more:
-            gone = _index(moved, more)
-            change = Replacement(there, isolating(there, gone), isolated=gone)
-            known = ledger.without(digest, held, (*out, *more), self._digest(left))
+            known = ledger.forgotten(held)
         else:
-            return self
-        self.learned_, self.batches_ = self._replaced(change, progress)[0], known
+            after = _isolating(there, more)
+            changed = changed_by_isolating(there, after, _index(there, more))
+            known = ledger.without(digest, held, (*out, *more), self._digest(left))
+        self.learned_, self.batches_ = self._replaced(there, after, changed, progress)[0], known
         return self
 
     def revise(
@@ -238,32 +195,26 @@ class Learner(Parameters):
     ) -> Revision:
         """Put a corrected batch in the place of one that was observed.
 
-        Nodes, edges, features or labels may differ. `ids` names the nodes of both; without it node
-        i is node i in both. Only rows within reach of a change are computed again: how many is
-        returned. Nodes that were taken out stay out.
+        `ids` names the nodes of both; without it node i is node i in both. Only rows within reach
+        of a change are computed again: how many is returned. Nodes that were taken out stay out.
         """
         self._must("forgets", "revise")
         was, now = (self._moved(self.as_task(batch)) for batch in (before, after))
         self._check_task(now)
-        digest, ledger = self._digest(was), self._ledger()
-        held = ledger.find(digest, again=again)
-        out = () if held is None else ledger.gone(held, digest)
-        still = _same(out, ids, now.graph.num_nodes)
-        known = ledger.revised(held, self._digest(now), still, again=again)
-        there = _isolating(was, out)
-        self._check_known(there)
-        change = Replacement(there, _isolating(now, still), ids)
-        self.learned_, revision = self._replaced(change, progress)
-        self.batches_ = known
+        held, out, there = self._held(was, self._digest(was), again=again)
+        still = places_in_other(out, ids, now.graph)
+        known = self._ledger().revised(held, self._digest(now), still, again=again)
+        then = _isolating(now, still)
+        found = self._replaced(there, then, changed_nodes(there, then, ids), progress)
+        (self.learned_, revision), self.batches_ = found, known
         return revision
 
     def merge(self, other: Learner, *, again: bool = False) -> Self:
         """Add what another learner knows, as if this one had observed its batches as well.
 
-        Both must be of one method with the same hyperparameters, and rows must mean the same to
-        both: make one the `sibling` of the other before it observes anything, or give both the
-        same `plan`. A batch that both hold is an error; `again=True` counts it twice, but not with
-        `epsilon`.
+        Rows must mean the same to both: make one the `sibling` of the other before it observes
+        anything, or give both the same `plan`. A batch that both hold is an error; `again=True`
+        counts it twice, but not with `epsilon`.
         """
         self._must("merges", "merge")
         self._check_again(again)
@@ -299,141 +250,12 @@ class Learner(Parameters):
         made.batches_ = self._ledger().sibling()
         return made
 
-    def settle(self, *, progress: Progress = silent) -> Self:
-        """Finish what `observe` put off until it is needed; predicting and saving do it too."""
-        return self
-
     def can(self, verb: Verb) -> bool:
         """Whether this learner `returns`, `forgets` or `merges`, its hyperparameters considered."""
-        return bool(getattr(self, verb)) and self._is_set_for_verbs()
-
-    # reading -----------------------------------------------------------------------------
-
-    def scores(self, graph: Any, nodes: Nodes | None = None) -> Tensor:
-        """A score per node and class seen; columns in the order of `classes_`.
-
-        `graph`: anything that `as_graph` takes, such as a PyG `Data`. `nodes`: only these, by
-        number or as a mask. What is computed then is their receptive field.
-        """
-        graph, index = self._narrowed(graph, nodes)
-        with torch.no_grad():
-            return self._scores(self.learned_, graph, index).cpu()
-
-    def predict(
-        self, graph: Any, nodes: Nodes | None = None, *, unknown: float | None = None
-    ) -> Tensor:
-        """A class id per node, or per node of `nodes`; never one that was not observed.
-
-        `unknown`: the share of nodes of known classes that may be called `UNKNOWN` (-1) by
-        mistake. Nodes of a `novelty` above one minus that get it.
-
-        >>> from undrift import UNKNOWN, Propagation
-        >>> from undrift.testing.graphs import tiny_stream
-        >>> first, second, _ = tiny_stream()
-        >>> strange = Propagation().observe(first).predict(second.graph, unknown=0.05)
-        >>> bool((strange == UNKNOWN).any())
-        True
-        """
-        best = self.ranking(graph, nodes).argmax(dim=1)
-        found = torch.tensor(self.classes_)[best]
-        if unknown is None:
-            return found
-        return found.masked_fill(self.novelty(graph, nodes) > 1 - _alarms(unknown), UNKNOWN)
-
-    def ranking(self, graph: Any, nodes: Nodes | None = None) -> Tensor:
-        """Scores up to a positive factor per node, where that costs less."""
-        return self.scores(graph, nodes)
-
-    def strangeness(
-        self, graph: Any, nodes: Nodes | None = None, *, kind: Strange | None = None
-    ) -> Tensor:
-        """How little a node looks like a known class, as a number that ranks; larger is stranger.
-
-        Of an additive learner a distance, from its sums (docs/novelty.md). Of a trained method
-        `energy`, `-T logsumexp(scores / T)`, or `softmax`, minus the largest probability.
-        """
-        scores = self.scores(graph, nodes).double()
-        t = self._temperature(self.learned_) or 1.0
-        if kind == "softmax":
-            return -torch.softmax(scores / t, dim=1).amax(dim=1)
-        return -t * (scores / t).logsumexp(dim=1)
-
-    def novelty(self, graph: Any, nodes: Nodes | None = None) -> Tensor:
-        """One minus the share of nodes of known classes that would look at least as strange.
-
-        0.99: one known node in a hundred looks as strange. So a threshold is a false-alarm rate.
-        Only additive learners can tell it, from their sums.
-
-        >>> from undrift import Propagation
-        >>> from undrift.testing.graphs import tiny_stream
-        >>> first, second, _ = tiny_stream()
-        >>> learner = Propagation().observe(first)
-        >>> float(learner.novelty(first.graph).mean()) < float(learner.novelty(second.graph).mean())
-        True
-        """
-        raise InputError(
-            f"{self.display} keeps no sums that tell how strange known nodes look; rank nodes by "
-            "strangeness(graph), or take propagation, which has novelty"
-        )
-
-    def groups(self, graph: Any, nodes: Nodes) -> Tensor:
-        """A group number for each of these nodes, 0 for the largest: a guess at new classes.
-
-        Only additive learners can tell it, from their sums.
-
-        >>> from undrift import Propagation
-        >>> from undrift.testing.graphs import tiny_stream
-        >>> first, second, _ = tiny_stream()
-        >>> Propagation().observe(first).groups(second.graph, [4]).tolist()
-        [0]
-        """
-        raise InputError(
-            f"{self.display} keeps no sums that group nodes; take propagation, which does"
-        )
-
-    def score(self, graph: Any, nodes: Nodes | None = None) -> float:
-        """The share of labelled nodes that are predicted right, 0 to 1; of all, or of `nodes`."""
-        graph = as_graph(graph)
-        asked = torch.arange(graph.num_nodes) if nodes is None else _as_tensor(nodes)
-        index = row_index(asked, graph.num_nodes, "node")
-        labels = graph.labelled().cpu()[index.cpu()]
-        known = labels >= 0
-        if not bool(known.any()):
-            raise InputError("none of these nodes has a label to compare with; set y or labels")
-        right = self.predict(graph, index.cpu()[known]) == labels[known]
-        return float(right.double().mean())
-
-    def predict_proba(
-        self, graph: Any, nodes: Nodes | None = None, *, unknown: bool = False
-    ) -> Tensor:
-        """A probability per node and class seen: `softmax(scores / T)`, rows that add up to one.
-
-        `unknown=True`: a last column has the `novelty`, and the others share the rest.
-
-        T is 1 where scores are the logits of a trained head, and told by the sums in `propagation`
-        and `hybrid`; without one there are no probabilities.
-        """
-        scores = self.scores(graph, nodes).double()
-        temperature = self._temperature(self.learned_)
-        if temperature is None:
-            few = len(self.classes_) < 2
-            way_out = "observe a second class" if few else "take propagation, which has them"
-            raise InputError(
-                f"{self.display} has scores but no probabilities here; use scores(graph), or "
-                f"{way_out}"
-            )
-        found = torch.softmax(scores / temperature, dim=1)
-        if not unknown:
-            return found
-        strange = self.novelty(graph, nodes).unsqueeze(1)
-        return torch.cat([found * (1 - strange), strange], dim=1)
+        name, _, value = self.verbs_need.partition("=")
+        return bool(getattr(self, verb)) and (not name or str(getattr(self, name)) == value)
 
     # what is kept ------------------------------------------------------------------------
-
-    @property
-    def classes_(self) -> tuple[int, ...]:
-        """Every class observed so far, in order of arrival."""
-        return () if self.learned_ is None else tuple(self.learned_.classes)
 
     @property
     def plan_(self) -> Any:
@@ -462,7 +284,7 @@ class Learner(Parameters):
             values |= pack(self.batches_, _BATCHES)[1]
         on_cpu = {key: tensor.cpu() for key, tensor in tensors.items()}
         if self.scaling_ is not None:
-            values[SCALING] = [list(self.scaling_.centre), list(self.scaling_.spread)]
+            values[SCALING] = self.scaling_.as_plain()
         return State(recorded_name(type(self)), self.params(), on_cpu, values)
 
     def save(self, path: str | Path, *, least_rows: int = LEAST_ROWS) -> None:
@@ -481,19 +303,14 @@ class Learner(Parameters):
                 f"this state belongs to method {state.method!r}, not {self.name!r}; load it "
                 f"into a {state.method!r} learner"
             )
+        state = as_of_today(self, state)
         self._check_same_params(state.params, "the state was learned with")
         learned, known, values = None, None, dict(state.values)
         scaling = _scaling(values.pop(SCALING, None))
         if f"{_BATCHES}.@" in values:
             known = unpack(Ledger, {}, values, _BATCHES)
         if state.tensors or values:
-            try:
-                tensors = {key: tensor.to(self.device) for key, tensor in state.tensors.items()}
-            except Exception as error:  # torch has many words for a device that is not there
-                raise InputError(
-                    f"the state is to be loaded on the device {self.device!r}, which is not "
-                    "usable here; give another, as in device='cpu'"
-                ) from error
+            tensors = {key: tensor.to(self.device) for key, tensor in state.tensors.items()}
             learned = unpack(self.learned_type, tensors, values, kinds=self.kinds)
         self.learned_, self.batches_, self.scaling_ = learned, known, scaling
         if self.classes_:
@@ -531,7 +348,7 @@ class Learner(Parameters):
 
     def scaled(self, task: Task) -> Task:
         """The task as the method sees it: its columns in the units of `scaling_`."""
-        if self.scaling_ is None:
+        if not isinstance(self.scaling_, Scaling):  # an encoding: rows came in its units
             return task
         graph = task.graph.scaled(self.scaling_)
         return Task(graph, task.train, task.val, task.test, task.classes)
@@ -546,53 +363,43 @@ class Learner(Parameters):
         return once(lambda: batch_digest(task), "digest", task)
 
     @final
+    def _held(
+        self, task: Task, digest: str, nodes: Sequence[int] = (), *, again: bool
+    ) -> tuple[HeldBatch | None, tuple[int, ...], Task]:
+        """The entry of a batch that is in, the nodes that are out of it, and it without them."""
+        held, out = self._ledger().find(digest, nodes, again=again)
+        there = _isolating(task, out)
+        self._check_known(there)
+        return held, out, there
+
+    @final
     def _ledger(self) -> Ledger:
         """The batches that are in; of what was learned without a ledger, none is known."""
         return self.batches_ or Ledger.empty(complete=self.learned_ is None)
 
-    @final
-    def _narrowed(self, graph: Any, nodes: Nodes | None) -> tuple[Graph, Tensor | None]:
-        """The nodes asked for (None: all), and the graph they are looked at in."""
-        graph = as_graph(graph)
-        self._check_graph(graph)
-        self.settle()
-        if self.scaling_ is not None:
-            graph = graph.scaled(self.scaling_)
-        if nodes is None:
-            return graph, None
-        index = node_index(nodes, graph)
-        # side by side the work on the whole graph is done once for many
-        hops = None if is_shared() else self._hops(self.learned_, graph, index)
-        field = None if hops is None else ReceptiveField.of(graph, index, hops)
-        return (graph, index) if field is None else (field.graph, field.at)
-
     # checks ------------------------------------------------------------------------------
 
     @final
-    def _is_set_for_verbs(self) -> bool:
-        name, _, value = self.verbs_need.partition("=")
-        return not name or str(getattr(self, name)) == value
+    def _must(self, verb: Verb, what: str) -> None:
+        if not self.can(verb):
+            raise InputError(f"{self.display} cannot {what}; {self._way_out(verb)}")
 
     @final
-    def _must(self, verb: Verb, what: str) -> None:
-        if not getattr(self, verb):
-            how = self.why_not or "undrift methods lists those that can, such as propagation"
-            raise InputError(f"{self.display} cannot {what}; {how}")
-        if not self._is_set_for_verbs():
-            raise InputError(
-                f"{self.display} cannot {what} as it is set; {self.why_not}, set {self.verbs_need}"
-            )
+    def _way_out(self, verb: Verb) -> str:
+        """What to do about a verb that the learner does not have, at all or as it is set."""
+        if getattr(self, verb):
+            return f"{self.why_not}, set {self.verbs_need}"
+        return self.why_not or "undrift methods lists those that can, such as propagation"
 
     @final
     def _check_fit(self) -> None:
         """Predict a node without features: parts of a state that do not fit each other fail."""
         try:
             probe = Graph.from_arrays(np.zeros((1, self.learned_.num_features)), [[], []])
-            fits = self.scores(probe).shape == (1, len(self.classes_))
+            if self.scores(probe).shape != (1, len(self.classes_)):
+                raise ValueError("scores of another shape")
         except Exception as error:  # whatever torch makes of such parts
-            raise _unfit() from error
-        if not fits:
-            raise _unfit()
+            raise InputError(_UNFIT) from error
 
     @final
     def _check_task(self, task: Task) -> None:
@@ -600,12 +407,9 @@ class Learner(Parameters):
             return
         seen = [c for c in task.classes if c in self.classes_]
         if seen and not self.can("returns"):
-            how = "undrift methods lists those that can"
-            if self.returns:
-                how = f"{self.why_not}, set {self.verbs_need}"
             raise InputError(
                 f"class {seen[0]} was observed before, and {self.display} takes new classes only "
-                f"(observed so far: {list(self.classes_)}); {how}"
+                f"(observed so far: {list(self.classes_)}); {self._way_out('returns')}"
             )
         self._check_width(task.graph)
 
@@ -630,48 +434,20 @@ class Learner(Parameters):
             )
         self._check_width(task.graph)
 
-    @final
-    def _check_graph(self, graph: Graph) -> None:
-        if not self.classes_:
-            raise InputError("nothing was observed yet; call observe(task) before predicting")
-        self._check_width(graph)
-
-    @final
-    def _check_width(self, graph: Graph) -> None:
-        if graph.num_features != self.learned_.num_features:
-            raise InputError(
-                f"this graph has {graph.num_features} features per node, but "
-                f"{self.learned_.num_features} were learned; give the same columns in the same "
-                "order"
-            )
-
 
 def at_nodes(rows: Tensor, nodes: Tensor | None) -> Tensor:
     """Of a row per node those of these nodes; None takes all."""
     return rows if nodes is None else rows[nodes.to(rows.device)]
 
 
-def _alarms(unknown: float) -> float:
-    if not 0 < unknown < 1:
-        raise InputError(
-            f"unknown must be a false-alarm rate between 0 and 1, such as 0.05, not {unknown}"
-        )
-    return unknown
-
-
-def _scaling(told: Any) -> Scaling | None:
+def _scaling(told: Any) -> Scaling | Encoding | None:
     """What a state says of the units of columns."""
     try:
+        if isinstance(told, dict):
+            return Encoding.of({}, told)
         return None if told is None else Scaling(*(tuple(map(float, each)) for each in told))
     except (TypeError, ValueError, InputError) as error:
-        raise _unfit() from error
-
-
-def _unfit() -> InputError:
-    return InputError(
-        "the state is damaged: its parts do not fit each other; restore it from a copy or learn "
-        "again"
-    )
+        raise InputError(_UNFIT) from error
 
 
 def _index(task: Task, nodes: Sequence[int]) -> Tensor:
@@ -680,29 +456,3 @@ def _index(task: Task, nodes: Sequence[int]) -> Tensor:
 
 def _isolating(task: Task, nodes: Sequence[int]) -> Task:
     return isolating(task, _index(task, nodes)) if nodes else task
-
-
-def _same(nodes: Sequence[int], ids: tuple[Ids, Ids] | None, n: int) -> tuple[int, ...]:
-    """Where some nodes of the one batch stand in the other of `n` nodes, as far as they do."""
-    if not nodes or ids is None:
-        return tuple(node for node in nodes if node < n)
-    place = {str(name): i for i, name in enumerate(ids[1])}
-    names = [str(ids[0][node]) for node in nodes]
-    return tuple(place[name] for name in names if name in place)
-
-
-def node_index(nodes: Nodes, graph: Graph) -> Tensor:
-    """The numbers of some nodes of a graph."""
-    return row_index(_as_tensor(nodes), graph.num_nodes, "node")
-
-
-def _as_tensor(nodes: Nodes) -> Tensor:
-    try:
-        found = nodes if isinstance(nodes, Tensor) else torch.tensor(nodes)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise InputError(
-            f"nodes must be a list or array of node numbers or a mask, not {nodes!r}"
-        ) from error
-    if found.dim() == 0:
-        raise InputError(f"nodes must be a list of node numbers, not {nodes!r}; write [{nodes}]")
-    return found

@@ -3,90 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import reduce
+from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from undrift.checks import check_fields
-from undrift.encoders.adam import Adam, Losses
+from undrift.encoders.training import Adam, Losses
 from undrift.graphs import Graph, Hop, disjoint_union, receptive_field
-from undrift.learners.parameters import check_not_negative, check_positive
-from undrift.learners.parts.backbone import Backbone, Grid, generator_for
+from undrift.learners.parameters import NotNegativeInt, Positive, PositiveInt
+from undrift.learners.parts.backbone import Grid, edge_free, generator_for
 from undrift.learners.parts.model_learner import ModelLearned, ModelLearner
-from undrift.learners.parts.replay import edge_free
 from undrift.streams.task import Task, joined
 from undrift.typing import Progress, Rows, silent
-
-
-@dataclass(frozen=True)
-class Condensation:
-    """How a task graph becomes a few synthetic nodes.
-
-    `budget`: synthetic nodes per class on average, split by class ratio, at least one each.
-    `n_encoders`: random encoders, with one Adam step of `condense_lr` for each (0: none moves).
-    `propagations`: how often the real side aggregates.
-    """
-
-    budget: int = 10
-    n_encoders: int = 500
-    encoder_width: int = 128
-    propagations: int = 1
-    condense_lr: float = 1e-3
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        check_positive(
-            budget=self.budget, encoder_width=self.encoder_width, condense_lr=self.condense_lr
-        )
-        check_not_negative(n_encoders=self.n_encoders, propagations=self.propagations)
-
-    def condense(
-        self,
-        graph: Graph,
-        train: Tensor,
-        classes: tuple[int, ...],
-        *,
-        generator: torch.Generator,
-        progress: Progress = silent,
-    ) -> Graph:
-        """The synthetic nodes of a task; minimises the distance of `Cat` over random encoders."""
-        synthetic, labels = self._start(graph, train, classes, generator)
-        real = class_means(graph, train, classes, self.propagations)
-        averages = _averages(labels, classes, synthetic.dtype)
-        synthetic.requires_grad_()
-        optimiser = Adam([synthetic], lr=self.condense_lr)
-        losses = Losses("condensation", f"condense_lr (it was {self.condense_lr:g})")
-        progress("condense", 0, self.n_encoders)
-        for done in range(self.n_encoders):
-            # drawn on the CPU, so alike on any device
-            drawn = torch.empty(graph.num_features, self.encoder_width, dtype=synthetic.dtype)
-            weight = drawn.uniform_(-1, 1, generator=generator).to(graph.device)
-            optimiser.zero_grad()
-            loss = (real(weight) - averages @ embedded(synthetic @ weight)).square().sum()
-            loss.backward()
-            optimiser.step()
-            losses.add(loss, done)
-            progress("condense", done + 1, self.n_encoders)
-        losses.check(synthetic.detach())
-        return edge_free(synthetic.detach(), labels)
-
-    def _start(
-        self, graph: Graph, train: Tensor, classes: tuple[int, ...], generator: torch.Generator
-    ) -> tuple[Tensor, Tensor]:
-        """Random training nodes of every class: their features, made dense, and labels."""
-        labels = graph.labelled()
-        members = [train[labels[train] == c] for c in classes]
-        counts = [int(nodes.numel()) for nodes in members]
-        chosen = []
-        for nodes, share in zip(members, shares(counts, self.budget * len(classes)), strict=True):
-            order = torch.randperm(nodes.numel(), generator=generator)[:share]
-            chosen.append(nodes[order.to(nodes.device)])
-        start = torch.cat(chosen)
-        return graph.features[start].to_dense(), labels[start]
 
 
 def class_means(
@@ -94,8 +24,7 @@ def class_means(
 ) -> Callable[[Tensor], Tensor]:
     """The real side: per class the mean embedding of its training nodes, for any encoder W.
 
-    A is the symmetric operator with self-loops. Dense features are propagated once, sparse ones
-    after the product, A (X W), because A X has several times the entries of X.
+    Dense features are propagated once, sparse ones after the product: A X has more entries than X.
     """
     hops, inputs = receptive_field([graph.operator()] * propagations, train)
     rows: Rows = graph.features[inputs]
@@ -120,11 +49,11 @@ def shares(counts: list[int], total: int) -> list[int]:
     rest = sum(counts) - len(counts)
     spare = min(max(total - len(counts), 0), rest)
     exact = [spare * (count - 1) / max(rest, 1) for count in counts]
-    given = [int(share) for share in exact]
+    given = [1 + int(share) for share in exact]
     largest = sorted(range(len(counts)), key=lambda c: given[c] - exact[c])
-    for c in largest[: spare - sum(given)]:
+    for c in largest[: len(counts) + spare - sum(given)]:
         given[c] += 1
-    return [1 + extra for extra in given]
+    return given
 
 
 def _averages(labels: Tensor, classes: tuple[int, ...], dtype: torch.dtype) -> Tensor:
@@ -152,9 +81,11 @@ class Cat(ModelLearner):
 
         min over X~ of sum_c || mean_{i in c} E((A^k X)_i) - mean_{j in c} E(x~_j) ||^2
 
-    over random encoders E (`Condensation`). The model learns from the bank alone, with the base
-    task's settings. A class that comes back is condensed once more. It says that it keeps examples:
-    a synthetic node stays close to the training node it was.
+    `budget`: synthetic nodes per class on average, split by class ratio, at least one each.
+    `n_encoders`: random encoders E, with one Adam step of `condense_lr` for each (0: none moves).
+    `propagations`: k. The model learns from the bank alone, with the base task's settings. A class
+    that comes back is condensed once more. It says that it keeps examples: a synthetic node stays
+    close to the training node it was.
     Cost per task: `n_encoders` class means on both sides, a training on budget x C nodes.
 
     >>> from undrift.testing.graphs import tiny_stream
@@ -170,28 +101,61 @@ class Cat(ModelLearner):
     paper: ClassVar[str] = "Liu, Qiu and Huang, ICDM 2023"
     keeps: ClassVar[str] = "a condensed graph per task, one encoder and head"
     keeps_examples: ClassVar[bool] = True
-    returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = CatLearned
     no_sums: ClassVar[tuple[str, ...]] = ("model", "bank")
     grid: ClassVar[Grid] = {"condense_lr": (1e-4, 1e-3, 1e-2), "propagations": (1, 2)}
 
-    condensation: Condensation = field(default_factory=Condensation)
-    backbone: Backbone = field(default_factory=Backbone)
+    budget: PositiveInt = 10
+    n_encoders: NotNegativeInt = 500
+    encoder_width: PositiveInt = 128
+    propagations: NotNegativeInt = 1
+    condense_lr: Positive = 1e-3
 
     def _learn(self, task: Task, progress: Progress) -> CatLearned:
         before: CatLearned | None = self.learned_
         t = before.tasks if before else 0
-        generator, nodes = generator_for(self.seed, t), task.train.nonzero().flatten()
-        condensed = self.condensation.condense(
-            task.graph, nodes, task.classes, generator=generator, progress=progress
-        )
-        bank = (*(before.bank if before else ()), condensed)
+        generator = generator_for(self.seed, t)
+        bank = (*(before.bank if before else ()), self.condense(task, generator, progress))
         classes = joined(before.classes if before else (), task.classes)
-        everything = reduce(disjoint_union, bank)
-        every = torch.ones(everything.num_nodes, dtype=torch.bool, device=everything.device)
-        condensed_task = Task(everything, every, classes=classes)
-        begun = self.backbone.model_for(everything, len(classes), generator)
-        model = self.backbone.train(
-            begun, condensed_task, classes, t=0, generator=generator, progress=progress
-        ).settled()
+        everything = disjoint_union(*bank)
+        condensed = Task(everything, torch.ones_like(everything.labelled()) > 0, classes=classes)
+        model = self.backbone.fresh(condensed, generator, progress)
         return CatLearned(classes, task.graph.num_features, t + 1, model, bank)
+
+    def condense(
+        self, task: Task, generator: torch.Generator, progress: Progress = silent
+    ) -> Graph:
+        """The synthetic nodes of a task."""
+        graph, classes, train = task.graph, task.classes, task.train.nonzero().flatten()
+        synthetic, labels = self._start(graph, train, classes, generator)
+        real = class_means(graph, train, classes, self.propagations)
+        averages = _averages(labels, classes, synthetic.dtype)
+        synthetic.requires_grad_()
+        optimiser = Adam([synthetic], lr=self.condense_lr)
+        losses = Losses("condensation", f"condense_lr (it was {self.condense_lr:g})")
+        progress("condense", 0, self.n_encoders)
+        for done in range(self.n_encoders):
+            # drawn on the CPU, so alike on any device
+            drawn = torch.empty(graph.num_features, self.encoder_width, dtype=synthetic.dtype)
+            weight = drawn.uniform_(-1, 1, generator=generator).to(graph.device)
+            optimiser.zero_grad()
+            loss = (real(weight) - averages @ embedded(synthetic @ weight)).square().sum()
+            loss.backward()
+            optimiser.step()
+            losses.add(loss, done)
+            progress("condense", done + 1, self.n_encoders)
+        losses.check(synthetic.detach())
+        return edge_free(synthetic.detach(), labels)
+
+    def _start(
+        self, graph: Graph, train: Tensor, classes: tuple[int, ...], generator: torch.Generator
+    ) -> tuple[Tensor, Tensor]:
+        """Random training nodes of every class: their features, made dense, and labels."""
+        labels = graph.labelled()
+        members, chosen = [train[labels[train] == c] for c in classes], []
+        places = shares([nodes.numel() for nodes in members], self.budget * len(classes))
+        for nodes, share in zip(members, places, strict=True):
+            order = torch.randperm(nodes.numel(), generator=generator)[:share]
+            chosen.append(nodes[order.to(nodes.device)])
+        start = torch.cat(chosen)
+        return graph.features[start].to_dense(), labels[start]

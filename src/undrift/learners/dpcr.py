@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -11,22 +11,21 @@ from torch.nn import functional
 
 from undrift.analytic.solve import solve
 from undrift.analytic.statistics import RidgeStatistics
-from undrift.encoders.training import Loss, TrainingStep
+from undrift.encoders.training import Loss, Model, TrainingStep
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.base import at_nodes
-from undrift.learners.kept import Inventory, KeptSum
-from undrift.learners.parameters import check_not_negative, check_positive
-from undrift.learners.parts.backbone import Backbone, Grid, distillation, task_cross_entropy
-from undrift.learners.parts.model_learner import ModelLearned, ModelLearner, TaskTraining, rows_by
-from undrift.streams.task import Task
-from undrift.typing import Progress
+from undrift.learners.kept import Inventory
+from undrift.learners.parameters import NotNegative, Positive
+from undrift.learners.parts.backbone import Grid, distillation, task_cross_entropy
+from undrift.learners.parts.model_learner import ModelLearned, ModelLearner, TaskTraining
+from undrift.learners.parts.prototypes import ClassTensors
 
 Projector = Literal["first", "last"]
 
 
 @dataclass(frozen=True, eq=False)
-class ClassMoments:
+class ClassMoments(ClassTensors):
     """Per class: mean `[C, d]`, uncentred second moment `sum f f^T` `[C, d, d]`, node count."""
 
     means: Tensor
@@ -34,8 +33,8 @@ class ClassMoments:
     counts: Tensor
 
     @classmethod
-    def of(cls, embeddings: Tensor, labels: Tensor, classes: tuple[int, ...]) -> ClassMoments:
-        """The moments of these nodes, in float64."""
+    def of_rows(cls, embeddings: Tensor, labels: Tensor, classes: tuple[int, ...]) -> ClassMoments:
+        """Those of these nodes, in float64."""
         parts = [embeddings[labels == c].double() for c in classes]
         return cls(
             torch.stack([f.mean(dim=0) for f in parts]),
@@ -53,26 +52,16 @@ class ClassMoments:
             self.counts,
         )
 
-    def joined(self, later: ClassMoments, columns: Tensor) -> ClassMoments:
-        """With later nodes, whose classes have these columns: sums of known ones add up."""
-        known = self.counts.numel()
-        new = columns >= known
-        back, there = ~new, columns[~new]
-        means, moments, counts = self.means.clone(), self.moments.clone(), self.counts.clone()
-        counts[there] += later.counts[back]
-        share = (later.counts[back] / counts[there]).unsqueeze(1)
-        means[there] += share * (later.means[back] - means[there])
-        moments[there] += later.moments[back]
-        return ClassMoments(
-            torch.cat([means, later.means[new]]),
-            torch.cat([moments, later.moments[new]]),
-            torch.cat([counts, later.counts[new]]),
-        )
+    def pooled(self, other: ClassMoments) -> ClassMoments:
+        """Means of all nodes, and sums of the moments."""
+        total = self.counts + other.counts
+        share = (other.counts / total).unsqueeze(1)
+        means = self.means + share * (other.means - self.means)
+        return ClassMoments(means, self.moments + other.moments, total)
 
     def statistics(self) -> RidgeStatistics:
         """R = sum_c Phi_c and Q = [n_c mu_c]: what the ridge classifier is solved from."""
-        count = int(self.counts.sum())
-        moment = (self.counts.unsqueeze(1) * self.means).T
+        count, moment = int(self.counts.sum()), (self.counts.unsqueeze(1) * self.means).T
         return RidgeStatistics(self.moments.sum(dim=0), moment, count, float(count))
 
 
@@ -84,9 +73,8 @@ def shift_projection(old: Tensor, new: Tensor) -> Tensor:
 def class_projector(moment: Tensor, tolerance: float) -> Tensor:
     """CIP: `U U^T` on the space that a class's embeddings span, but for noise (`tolerance`)."""
     values, vectors = torch.linalg.eigh(moment)
-    kept = vectors[:, values > tolerance * values[-1]]
-    projector: Tensor = kept @ kept.T
-    return projector
+    kept: Tensor = vectors[:, values > tolerance * values[-1]]
+    return kept @ kept.T
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,13 +101,9 @@ class Dpcr(ModelLearner):
 
     >>> from undrift.testing.graphs import tiny_stream
     >>> first, second, _ = tiny_stream()
-    >>> learner = Dpcr(epochs=5, hidden=8).observe(first)
-    >>> before = learner.learned_.moments
-    >>> after = learner.observe(second).learned_.moments
-    >>> tuple(after.moments.shape)  # a second moment per class
+    >>> learner = Dpcr(epochs=5, hidden=8).observe(first).observe(second)
+    >>> tuple(learner.learned_.moments.moments.shape)  # a second moment per class
     (4, 8, 8)
-    >>> bool((after.moments[:2] == before.moments).all())  # old ones were projected
-    False
     """
 
     name: ClassVar[str] = "dpcr"
@@ -127,42 +111,24 @@ class Dpcr(ModelLearner):
     family: ClassVar[str] = "analytic"
     paper: ClassVar[str] = "He et al., ICML 2025"
     keeps: ClassVar[str] = "mean and second moment per class, one model"
-    returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = DpcrLearned
     no_sums: ClassVar[tuple[str, ...]] = ("model", "classifier")
+    phase: ClassVar[str] = "classify"
     gone: ClassVar[dict[str, Any]] = {"normalise": True}
     grid: ClassVar[Grid] = {"gamma": (1.0, 10.0, 100.0), "distill": (1.0, 10.0)}
 
-    gamma: float = 10.0
-    distill: float = 10.0
-    temperature: float = 2.0
+    gamma: Positive = 10.0
+    distill: NotNegative = 10.0
+    temperature: Positive = 2.0
     tolerance: float = 1e-4
     projector: Projector = "first"
-    backbone: Backbone = field(default_factory=Backbone)
 
     def __post_init__(self) -> None:
-        check_positive(gamma=self.gamma, temperature=self.temperature)
-        check_not_negative(distill=self.distill)
         if not 0 < self.tolerance < 1:
             raise InputError(f"tolerance must lie between 0 and 1, not {self.tolerance}")
 
-    def _learn(self, task: Task, progress: Progress) -> DpcrLearned:
-        before: DpcrLearned | None = self.learned_
-        training = TaskTraining.of(self, task, before)
-        graph, train = task.graph, task.train
-        model = training.train(progress, self._loss(before, training))
-        progress("classify", 0, 1)
-        embeddings = model.embed(graph)[train]
-        moments = ClassMoments.of(embeddings, task.labels[train], task.classes)
-        if before:
-            projection = shift_projection(before.model.embed(graph)[train], embeddings)
-            moved = before.moments.moved(projection, self.tolerance, self.projector)
-            moments = moved.joined(moments, training.own)
-        classifier = functional.normalize(solve(moments.statistics(), self.gamma), dim=0)
-        progress("classify", 1, 1)
-        return DpcrLearned(*training.known(model), moments, classifier)
-
-    def _loss(self, before: DpcrLearned | None, training: TaskTraining) -> Loss:
+    def _loss(self, training: TaskTraining) -> Loss:
+        before: DpcrLearned | None = training.before
         old, own = len(before.classes) if before else 0, training.own
         teacher = before.model.logits(training.task.graph) if before else None
 
@@ -175,24 +141,24 @@ class Dpcr(ModelLearner):
 
         return loss
 
+    def _kept(self, training: TaskTraining, model: Model) -> DpcrLearned:
+        task, before = training.task, training.before
+        embeddings = model.embed(task.graph)[task.train]
+        moments = ClassMoments.of_rows(embeddings, task.labels[task.train], task.classes)
+        if before:
+            shift = shift_projection(before.model.embed(task.graph)[task.train], embeddings)
+            moved = before.moments.moved(shift, self.tolerance, self.projector)
+            moments = moved.joined(moments, training.own)
+        classifier = functional.normalize(solve(moments.statistics(), self.gamma), dim=0)
+        return DpcrLearned(*training.known(model), moments, classifier)
+
     def _scores(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
         scores: Tensor = at_nodes(learned.model.double().embed(graph), nodes) @ learned.classifier
         return scores
 
     def _inventory(self, learned: DpcrLearned) -> Inventory:
-        moments = learned.moments
-        kept = KeptSum(
-            "class moments",
-            rows_by(learned.model),
-            int(moments.means.shape[1]),
-            int(moments.counts.sum()),
-            learned.classes,
-            ("moments",),
-            make_class_grams=lambda: moments.moments,
-            make_means=lambda: moments.means.T,
-            counts=moments.counts,
-            current=False,
-        )
+        known, name = learned.moments, "class moments"
+        kept = known.kept(learned, name, "moments", make_class_grams=lambda: known.moments)
         return Inventory((kept,), rest=self.no_sums)
 
     def _temperature(self, learned: Any) -> float | None:

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from undrift.encoders.training import Loss, TrainingStep, cross_entropy
+from undrift.encoders.training import Loss, Model, TrainingStep, cross_entropy
 from undrift.learners.kept import Inventory
-from undrift.learners.parameters import check_not_negative, check_positive
-from undrift.learners.parts.backbone import (
-    Backbone,
-    FeatureTeacher,
-    Grid,
-    columns_of,
-    task_cross_entropy,
-)
-from undrift.learners.parts.model_learner import ModelLearned, ModelLearner, TaskTraining, rows_by
-from undrift.learners.parts.prototypes import Prototypes, gaussian_prototypes, semantic_drift
-from undrift.streams.task import Task
-from undrift.typing import Progress
+from undrift.learners.parameters import NotNegative, Positive
+from undrift.learners.parts.backbone import Grid, task_cross_entropy
+from undrift.learners.parts.model_learner import ModelLearned, ModelLearner, TaskTraining
+from undrift.learners.parts.prototypes import Prototypes, followed, gaussian, semantic_drift
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,12 +40,9 @@ class Efc(ModelLearner):
 
     >>> from undrift.testing.graphs import tiny_stream
     >>> first, second, _ = tiny_stream()
-    >>> def moved(**penalty):
-    ...     learner = Efc(**penalty, epochs=20, hidden=8, lr_next=0.1).observe(first)
-    ...     before = learner.embed(first.graph)
-    ...     return float((learner.observe(second).embed(first.graph) - before).norm())
-    >>> moved() < moved(elastic=0.0, eta=0.0)  # the penalty is on embeddings, not on weights
-    True
+    >>> learned = Efc(epochs=5, hidden=8).observe(first).observe(second).learned_
+    >>> tuple(learned.prototypes.spreads.shape), tuple(learned.matrix.shape)  # covariances, and E
+    ((4, 8, 8), (8, 8))
     """
 
     name: ClassVar[str] = "efc"
@@ -61,47 +50,20 @@ class Efc(ModelLearner):
     family: ClassVar[str] = "prototypes"
     paper: ClassVar[str] = "Magistri et al., ICLR 2024"
     keeps: ClassVar[str] = "one encoder and head, a mean and a covariance per class, E"
-    returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = EfcLearned
+    phase: ClassVar[str] = "prototypes"
     grid: ClassVar[Grid] = {"elastic": (1.0, 10.0, 100.0), "eta": (0.1, 1.0)}
 
-    elastic: float = 10.0
-    eta: float = 0.1
-    sigma: float = 0.2
-    jitter: float = 1e-5
-    backbone: Backbone = field(default_factory=Backbone)
+    elastic: NotNegative = 10.0
+    eta: NotNegative = 0.1
+    sigma: Positive = 0.2
+    jitter: NotNegative = 1e-5
 
-    def __post_init__(self) -> None:
-        check_positive(sigma=self.sigma)
-        check_not_negative(elastic=self.elastic, eta=self.eta, jitter=self.jitter)
-
-    def _learn(self, task: Task, progress: Progress) -> EfcLearned:
-        before: EfcLearned | None = self.learned_
-        training = TaskTraining.of(self, task, before)
-        graph, train = task.graph, task.train
-        teacher = FeatureTeacher(training.model.encoder, graph)
-        loss = self._loss(before, teacher, training.own) if before else cross_entropy
-        model = training.train(progress, loss)
-        progress("prototypes", 0, 1)
-        h = model.embed(graph)[train]
-        columns = columns_of(graph, task.classes)[train]
-        prototypes = gaussian_prototypes(h, columns, len(task.classes))
-        if before:
-            old = teacher.embeddings[train]
-            affinity = elastic_affinity(before.prototypes.means, old, before.matrix, self.sigma)
-            by = semantic_drift(affinity, old, h)
-            prototypes = before.prototypes.moved(by).joined(prototypes, training.own)
-        matrix = empirical_feature_matrix(model.head.weight, model.head(h))
-        progress("prototypes", 1, 1)
-        return EfcLearned(*training.known(model), prototypes, matrix)
-
-    def _inventory(self, learned: EfcLearned) -> Inventory:
-        """E is a mean over the rows of the last batch, of what the head makes of them."""
-        where = ("prototypes", "matrix")
-        kept = learned.prototypes.kept(rows_by(learned.model), learned.classes, where)
-        return Inventory((kept,), rest=self.no_sums)
-
-    def _loss(self, before: EfcLearned, teacher: FeatureTeacher, own: Tensor) -> Loss:
+    def _loss(self, training: TaskTraining) -> Loss:
+        before: EfcLearned | None = training.before
+        if before is None:
+            return cross_entropy
+        teacher, own = training.teacher, training.own
         sampler = before.prototypes.sampler(jitter=self.jitter)
         known = len(before.classes)
         matrix = self.elastic * before.matrix
@@ -114,12 +76,28 @@ class Efc(ModelLearner):
             seen = step.logits.shape[1]
             per_class = max(1, round(step.nodes.numel() / seen))
             samples, columns = sampler.draw(per_class, step.generator)
-            replay = functional.cross_entropy(step.head(samples), columns)
+            replay = functional.cross_entropy(step.model.head(samples), columns)
             share = known / (known + own.numel())
             mixed = share * replay + (1 - share) * cross_entropy(step)
             return task_cross_entropy(step, own) + mixed + elastic
 
         return loss
+
+    def _kept(self, training: TaskTraining, model: Model) -> EfcLearned:
+        def drift(means: Tensor, old: Tensor, new: Tensor) -> Tensor:
+            affinity = elastic_affinity(means, old, training.before.matrix, self.sigma)
+            return semantic_drift(affinity, old, new)
+
+        prototypes = followed(training, model, gaussian, drift)
+        h = model.embed(training.task.graph)[training.task.train]
+        matrix = empirical_feature_matrix(model.head.weight, model.head(h))
+        return EfcLearned(*training.known(model), prototypes, matrix)
+
+    def _inventory(self, learned: EfcLearned) -> Inventory:
+        """E is a mean over the rows of the last batch, of what the head makes of them."""
+        name, known = "prototypes", learned.prototypes
+        kept = known.kept(learned, name, name, "matrix", make_class_grams=known.second_moments)
+        return Inventory((kept,), rest=self.no_sums)
 
 
 def empirical_feature_matrix(weight: Tensor, logits: Tensor) -> Tensor:

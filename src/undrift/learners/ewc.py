@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from undrift.learners.parameters import check_positive
-from undrift.learners.parts.backbone import Backbone, Grid, Model
-from undrift.learners.parts.importance import (
-    Parameters,
-    PenaltyLearned,
-    check_draws,
-    learn_with_penalty,
-    loss_gradients,
-)
+from undrift.encoders.training import Loss, Model, cross_entropy
+from undrift.learners.parameters import Positive
+from undrift.learners.parts.backbone import Grid
+from undrift.learners.parts.importance import PenaltyLearned, loss_gradients, with_penalty
 from undrift.learners.parts.model_learner import ModelLearner, TaskTraining
-from undrift.streams.task import Task
-from undrift.typing import Progress
 
 
 @dataclass(kw_only=True)
@@ -27,18 +20,14 @@ class Ewc(ModelLearner):
 
     CE is over all classes seen. F_s is the diagonal of the empirical Fisher information: the mean
     over the task's training nodes of the squared gradient of a node's log-likelihood at theta_s.
-    `draws` backward passes with random signs estimate it; 0 takes one pass per node.
-    `batch_fisher`, the form of the CGLB code: the squared gradient of a batch's mean loss, in which
-    nodes cancel.
+    Backward passes with random signs estimate it (`NodeGradients`). `batch_fisher`, the form of the
+    CGLB code: the squared gradient of a batch's mean loss, in which nodes cancel.
 
     >>> from undrift.testing.graphs import tiny_stream
     >>> first, second, _ = tiny_stream()
-    >>> def moved(strength):
-    ...     learner = Ewc(strength=strength, epochs=20, hidden=8, lr_next=0.1).observe(first)
-    ...     before = learner.embed(first.graph)
-    ...     return float((learner.observe(second).embed(first.graph) - before).norm())
-    >>> moved(strength=1e6) < moved(strength=1e-6)  # the penalty holds the encoder
-    True
+    >>> penalty = Ewc(epochs=5, hidden=8).observe(first).observe(second).learned_.penalty
+    >>> [tuple(part.shape) for part in penalty.importance]  # of all tasks so far
+    [(12, 8), (8, 8), (8, 4), (4,)]
     """
 
     name: ClassVar[str] = "ewc"
@@ -46,27 +35,23 @@ class Ewc(ModelLearner):
     family: ClassVar[str] = "regularisation"
     paper: ClassVar[str] = "Kirkpatrick et al., PNAS 2017"
     keeps: ClassVar[str] = "one encoder and head, an importance and an anchor per parameter"
-    returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = PenaltyLearned
     no_sums: ClassVar[tuple[str, ...]] = ("model", "penalty")
+    phase: ClassVar[str] = "importance"
+    gone: ClassVar[dict[str, Any]] = {"draws": 32}
     grid: ClassVar[Grid] = {"strength": (1.0, 1e2, 1e3, 1e4, 3e4, 1e5, 1e6)}
 
-    strength: float = 3e4
-    draws: int = 32
+    strength: Positive = 3e4
     batch_fisher: bool = False
-    backbone: Backbone = field(default_factory=Backbone)
 
-    def __post_init__(self) -> None:
-        check_positive(strength=self.strength)
-        check_draws(self.draws, least=1)
+    def _loss(self, training: TaskTraining) -> Loss:
+        before: PenaltyLearned | None = training.before
+        return before.penalty.loss(self.strength) if before else cross_entropy
 
-    def _learn(self, task: Task, progress: Progress) -> PenaltyLearned:
-        return learn_with_penalty(self, task, progress, self._fisher, strength=self.strength)
-
-    def _fisher(self, training: TaskTraining, model: Model) -> Parameters:
-        task, classes = training.task, training.classes
-        gradients, weights = loss_gradients(self.backbone, model, task, classes)
+    def _kept(self, training: TaskTraining, model: Model) -> PenaltyLearned:
+        gradients, weights = loss_gradients(training, model)
         if self.batch_fisher:
-            return gradients.squared_batch_means(weights)
-        sums = gradients.sum_of_squares(self.draws, training.generator)
-        return tuple(total / gradients.nodes.numel() for total in sums)
+            return with_penalty(training, model, gradients.squared_batch_means(weights))
+        sums = gradients.sum_of_squares(training.generator)
+        n = gradients.nodes.numel()
+        return with_penalty(training, model, tuple(total / n for total in sums))

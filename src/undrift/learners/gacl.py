@@ -1,8 +1,9 @@
-"""GACL: a frozen encoder, and a recursion in which known classes may come back."""
+"""GACL: the solution of ACIL by recursive least squares, from an inverse in place of sums."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar
 
 import torch
@@ -11,12 +12,12 @@ from torch.nn.functional import pad
 
 from undrift.analytic.statistics import one_hot
 from undrift.encoders.encoder import Encoder
+from undrift.errors import InputError
 from undrift.learners.base import Learner
 from undrift.learners.kept import Inventory, KeptSum
-from undrift.learners.parameters import check_positive
+from undrift.learners.parameters import Positive
 from undrift.learners.parts.backbone import Backbone, Grid
-from undrift.learners.parts.expanded import Expanded
-from undrift.learners.parts.frozen_encoder import base_encoder
+from undrift.learners.parts.expanded import Expanded, base_encoder, expansion_of
 from undrift.streams.task import Task, joined
 from undrift.typing import Progress
 
@@ -67,13 +68,9 @@ class Gacl(Expanded, Learner):
     learned_type: ClassVar[type] = GaclLearned
     grid: ClassVar[Grid] = {"gamma": (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)}
 
-    gamma: float = 0.1
+    gamma: Positive = 0.1
     alpha: int = 16
     backbone: Backbone = field(default_factory=Backbone)
-
-    def __post_init__(self) -> None:
-        check_positive(gamma=self.gamma)
-        self._expansion()
 
     def _learn(self, task: Task, progress: Progress) -> GaclLearned:
         before = self.learned_ or self._empty(task, progress)
@@ -83,27 +80,26 @@ class Gacl(Expanded, Learner):
         rows = self._expanded(before.encoder, task.graph, task.train)
         targets = one_hot(task.labels[task.train], classes).double()
         steps = list(zip(rows.split(_AT_ONCE), targets.split(_AT_ONCE), strict=True))
-        for k, (h, y) in enumerate(steps):
-            progress("classify", k, len(steps))
+        progress("classify", 0, len(steps))
+        for done, (h, y) in enumerate(steps, start=1):
             add_rows_(inverse, classifier, h, y)
-        progress("classify", len(steps), len(steps))
+            progress("classify", done, len(steps))
         counts = pad(before.counts, (0, more)) + targets.sum(dim=0)
         width = task.graph.num_features
         return GaclLearned(classes, width, before.encoder, inverse, classifier, counts)
 
     def _empty(self, task: Task, progress: Progress) -> GaclLearned:
         """What is known before any row: the encoder, trained on the base task."""
-        encoder = base_encoder(self, task, progress)
-        d = self._expansion().outputs
+        encoder, d = base_encoder(self, task, progress), expansion_of(self).outputs
         inverse = torch.eye(d, dtype=torch.float64, device=task.graph.device) / self.gamma
-        none = inverse.new_zeros(d, 0)
-        return GaclLearned((), task.graph.num_features, encoder, inverse, none, none.new_zeros(0))
+        none = inverse.new_zeros(d, 0), inverse.new_zeros(0)
+        return GaclLearned((), task.graph.num_features, encoder, inverse, *none)
 
     def _inventory(self, learned: GaclLearned) -> Inventory:
         kept = KeptSum(
             "classifier",
-            self._rows_by(learned.encoder),
-            int(learned.inverse.shape[0]),
+            partial(self._expanded, learned.encoder),
+            expansion_of(self).outputs,
             round(float(learned.counts.sum())),
             learned.classes,
             ("inverse", "classifier"),
@@ -126,7 +122,12 @@ def add_rows_(inverse: Tensor, classifier: Tensor, rows: Tensor, targets: Tensor
     along = rows @ inverse
     inner = (along @ rows.T).contiguous()
     inner.diagonal().add_(1)
-    lower = torch.linalg.cholesky(inner)
+    lower, failed = torch.linalg.cholesky_ex(inner)
+    if int(failed):
+        raise InputError(
+            "rounding has broken the recursion, as rows are large beside gamma; scale the features "
+            "down, raise gamma, or take acil, which keeps sums"
+        )
     half = torch.linalg.solve_triangular(lower, along, upper=False)
     inverse.addmm_(half.T, half, alpha=-1)
     classifier.addmm_(inverse, rows.T @ (targets - rows @ classifier))

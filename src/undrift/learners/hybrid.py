@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -13,33 +12,31 @@ from torch.nn import functional
 from undrift.analytic.additive import Additive
 from undrift.analytic.border import Border
 from undrift.analytic.class_sums import ClassSums
-from undrift.analytic.rounding import Linear
+from undrift.analytic.novelty import Strangeness
+from undrift.analytic.thin_sums import AnySums
 from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.additive import AdditiveLearner, Known, RowPlan, seen_of
+from undrift.learners.additive import AdditiveLearner, Known, RowPlan
 from undrift.learners.kept import Inventory, KeptSum, facts_of
-from undrift.learners.parameters import check_positive
+from undrift.learners.parameters import Positive
 from undrift.learners.parts.backbone import Backbone
-from undrift.learners.parts.expanded import embedded
-from undrift.learners.parts.frozen_encoder import base_encoder
-from undrift.propagation.features import FeatureMap, Sample, sample_of
-from undrift.propagation.learner import Propagation, with_variants
+from undrift.learners.parts.expanded import base_encoder, embedded
+from undrift.propagation.features import training_rows
+from undrift.propagation.learner import Propagation
 from undrift.propagation.mixes import Mix
 from undrift.propagation.plan import Plan
 from undrift.propagation.solve import Solved, candidate, mean_accuracy, selected_variant
-from undrift.propagation.sums import AnySums, PropagationSums, class_edges, summed
-from undrift.storage.state import State
+from undrift.propagation.sums import PropagationSums, edges_between, summed
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
 
 @dataclass(frozen=True, eq=False)
 class HybridPlan(RowPlan):
-    """What rows depend on: propagation's, the frozen encoder, and the batch it was trained on.
+    """What rows depend on: propagation's plan, and a frozen encoder, whose columns have a `scale`.
 
-    `trained_on` is that batch's digest, `trained_classes` are its classes. `scale`: of the
-    encoder's columns.
+    `trained_on` is the digest of the batch that the encoder learned.
     """
 
     rows: Plan
@@ -56,20 +53,16 @@ class HybridPlan(RowPlan):
     @property
     def furthest(self) -> int:
         """As far as either kind of columns looks."""
-        return max(self.rows.furthest, self.encoder.hops)
+        return max(self.rows.furthest, self.encoder.architecture.reach)
 
-    @property
-    def sees_all_edges(self) -> bool:
-        """Whether every row depends on all edges of its batch."""
-        return self.rows.sees_all_edges
-
-    def reach(self, graph: Graph) -> Tensor:
-        """As far as either kind of columns looks."""
-        return self.rows.reach(graph).clamp(min=self.encoder.hops)
+    def within_reach(self, graph: Graph, changed: Tensor) -> Tensor:
+        """All nodes, where every row depends on all edges of its batch."""
+        whole = self.rows.degrees
+        return torch.ones_like(changed) if whole else super().within_reach(graph, changed)
 
     def looks(self, graph: Graph, nodes: Tensor, hops: int) -> Tensor:
         """Whether either kind of columns of these nodes looks so many hops away."""
-        return self.reach(graph)[nodes] >= hops
+        return self.rows.looks(graph, nodes, hops) | (hops <= self.encoder.architecture.reach)
 
     def rows_of(self, graph: Graph, nodes: Tensor | None = None) -> Tensor:
         """The rows of the first feature variant, with the encoder's columns beside them."""
@@ -83,7 +76,10 @@ class HybridPlan(RowPlan):
     def score_hops(self, solution: Solved, graph: Graph, nodes: Tensor) -> int | Tensor | None:
         """Those of the selected columns."""
         features = self.rows.feature_map(solution.beside or solution.variant)
-        return features.hops_of(graph, nodes, self.encoder.hops if solution.beside else 0)
+        hops = features.reach(graph, nodes)
+        if hops is None or solution.beside is None:
+            return hops
+        return torch.as_tensor(hops).clamp(min=self.encoder.architecture.reach)
 
     def scores(
         self, solution: Solved, graph: Graph, nodes: Tensor | None, *, ranked: bool = False
@@ -99,36 +95,39 @@ class HybridPlan(RowPlan):
         found: Tensor = plain + h @ solution.weights[own:]
         return found if nodes is None else found[nodes]
 
-    def novelty_sums(self, sums: HybridSums, solution: Solved) -> ClassSums:
+    def scored_sums(self, sums: HybridSums, solution: Solved) -> ClassSums:
         """Those of the columns that were selected."""
         if solution.beside is None:
             return sums.whole(solution.variant)
         return sums.around(solution.beside)
 
     def seen(
-        self, solution: Solved, graph: Graph, nodes: Tensor | None, weights: Tensor, rare: Tensor
-    ) -> Tensor:
+        self, solution: Solved, graph: Graph, nodes: Tensor | None, told: Strangeness, scored: bool
+    ) -> tuple[Tensor, Tensor]:
         """By both kinds of columns, or by propagation's alone."""
         if solution.beside is None:
-            return self.rows.seen(solution, graph, nodes, weights, rare)
+            return self.rows.seen(solution, graph, nodes, told, scored=scored)
+        scores = self.scores(solution, graph, nodes) if scored else told.weights[:0]
         inner = replace(solution, variant=solution.beside)
         h = self.embedded(graph, nodes).double()
-        own = weights.shape[0] - h.shape[1]
-        found = self.rows.seen(inner, graph, nodes, weights[:own], rare[:own])
-        return found + seen_of(h, weights[own:], rare[own:])
+        own = told.weights.shape[0] - h.shape[1]
+        plain, beside = (
+            replace(told, weights=told.weights[part], rare=told.rare[part])
+            for part in (slice(own), slice(own, None))
+        )
+        _, found = self.rows.seen(inner, graph, nodes, plain, scored=False)
+        return scores, found + beside.seen([h])
 
     def inventory(self, sums: HybridSums, classes: tuple[int, ...]) -> Inventory:
         """Every feature variant, alone and with the encoder's columns beside it."""
-        kept = (*sums.inside.kept(self.rows, classes, "sums.inside"), *sums.kept(self, classes))
+        beside = (sums.bordered(self, name, classes) for name in sums.encoded)
+        kept = (*sums.inside.kept(self.rows, classes, "sums.inside"), *beside)
         return Inventory(kept, rest=("plan.encoder", "solution"))
 
 
 @dataclass(frozen=True, eq=False)
 class HybridSums(Additive):
-    """Propagation's sums, and a border around each variant's: the encoder's columns beside it.
-
-    `sketch` is a number, so no variant's Gram is thin.
-    """
+    """Propagation's sums, and a border around each variant's: the encoder's columns beside it."""
 
     inside: PropagationSums
     encoded: dict[str, Border]
@@ -157,18 +156,8 @@ class HybridSums(Additive):
         """Whether more was subtracted from `before` than it held, as far as sums can tell."""
         return self.inside.below_zero(before.inside)
 
-    def linear(self, solution: Solved) -> Linear | None:
-        """What scores are linear in."""
-        if solution.beside is None:
-            return self.inside.linear(solution)
-        return Linear(self.around(solution.beside), solution.weights)
-
-    def kept(self, plan: HybridPlan, classes: tuple[int, ...]) -> Iterator[KeptSum]:
-        """The encoder's columns beside those of each variant; what is around is made on demand."""
-        for name in self.encoded:
-            yield self._bordered(plan, name, classes)
-
-    def _bordered(self, plan: HybridPlan, name: str, classes: tuple[int, ...]) -> KeptSum:
+    def bordered(self, plan: HybridPlan, name: str, classes: tuple[int, ...]) -> KeptSum:
+        """The encoder's columns beside those of a variant; what is around is made on demand."""
         inner, border, features = self.whole(name), self.encoded[name], plan.rows.feature_map(name)
 
         def rows(graph: Graph, nodes: Tensor) -> Tensor:
@@ -225,16 +214,14 @@ class Hybrid(AdditiveLearner[HybridPlan, HybridSums, Solved]):
     display: ClassVar[str] = "Hybrid"
     family: ClassVar[str] = "analytic"
     keeps: ClassVar[str] = "sums over training nodes: R or a part of it, Q, counts; one encoder"
-    returns: ClassVar[bool] = True
-    forgets: ClassVar[bool] = True
-    merges: ClassVar[bool] = True
+    solving: ClassVar[str] = "solve"
     learned_type: ClassVar[Any] = Known[HybridPlan, HybridSums, Solved]
     renamed: ClassVar[dict[str, str]] = Propagation.renamed
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {"scale": (0.3, 1.0), "gain": (0.0, 0.02)}
 
     mix: ClassVar[Mix] = "adaptive"  # what plans of before have not written down
 
-    scale: float = 0.3
+    scale: Positive = 0.3
     gain: float = 0.02
     evidence_threshold: float = 1e4
     homophily: float | None = None
@@ -244,7 +231,6 @@ class Hybrid(AdditiveLearner[HybridPlan, HybridSums, Solved]):
     backbone: Backbone = field(default_factory=Backbone)
 
     def __post_init__(self) -> None:
-        check_positive(scale=self.scale)
         if not 0 <= self.gain < 1:
             raise InputError(f"gain must be at least 0 and under 1, not {self.gain}")
         self._propagation()
@@ -266,50 +252,35 @@ class Hybrid(AdditiveLearner[HybridPlan, HybridSums, Solved]):
         h = plan.embedded(task.graph)[taken]
         inside: dict[str, AnySums] = {}
         encoded: dict[str, Border] = {}
-        for name, features in zip(plan.rows.variants, plan.rows.maps(), strict=True):
-            width = features.width(plan.num_features)
-            sample = sample_of(features, task, task.classes, within)
-            inside[name] = summed(features, width, sample)
-            encoded[name] = _border(features, width, sample, h)
-        edges = class_edges(plan.rows, task)
+        for name, features in plan.rows.maps().items():
+            (rows,), targets = training_rows([features], task, task.classes, within)
+            inside[name] = summed(features, rows, targets)
+            width = rows.shape[1] + features.fourier
+            border = Border.zero(width, h.shape[1], len(task.classes), str(h.device))
+            for where, part in features.pieces(rows) if len(targets) else ():
+                border = border.add(part, h[where], targets[where])
+            encoded[name] = border
+        edges = edges_between(task, plan.rows)
         progress("accumulate", 1, 1)
         return task.classes, HybridSums(PropagationSums(inside, edges), encoded)
 
     def _solve(
         self, plan: HybridPlan, classes: tuple[int, ...], sums: HybridSums, progress: Progress
     ) -> Solved:
-        progress("solve", 0, 1)
-        eligible = sums.inside.eligible()
-        plain = {name: candidate(sums.whole(name), None, balanced=True) for name in eligible}
+        plain, both = (
+            {name: candidate(of(name), None, balanced=True) for name in sums.inside.eligible()}
+            for of in (sums.whole, sums.around)
+        )
         variant = selected_variant({name: each.accuracy for name, each in plain.items()})
-        both = {name: candidate(sums.around(name), None, balanced=True) for name in eligible}
-        with_encoder = {name: each.accuracy for name, each in both.items()}
         judged = [i for i, c in enumerate(classes) if c not in plan.trained_classes]
-        beside = self._beside(plain[variant].accuracy, with_encoder, judged)
-        answer = (plain[variant] if beside is None else both[beside]).selected(variant, beside)
-        progress("solve", 1, 1)
-        return answer
 
-    def _beside(
-        self,
-        without: Sequence[float | None],
-        accuracies: Mapping[str, Sequence[float | None]],
-        judged: Sequence[int],
-    ) -> str | None:
-        """The feature variant beside which the encoder is used; None if it gains too little.
+        def accuracy(found: Solved) -> float:  # of classes that the encoder was not trained on
+            return mean_accuracy([found.accuracy[i] for i in judged])
 
-        `judged`: the places of the classes that the encoder was not trained on.
-        """
-        means = {
-            name: mean_accuracy([each[i] for i in judged]) for name, each in accuracies.items()
-        }
-        best = max(means, key=lambda name: means[name])
-        enough = mean_accuracy([without[i] for i in judged]) + self.gain
-        return best if means[best] > enough else None
-
-    def load(self, state: State) -> Self:
-        """Go on from a state of the same method with the same hyperparameters."""
-        return super().load(with_variants(state))
+        beside = max(both, key=lambda name: accuracy(both[name]))
+        if accuracy(both[beside]) > accuracy(plain[variant]) + self.gain:
+            return replace(both[beside], variant=variant, beside=beside)
+        return replace(plain[variant], variant=variant)
 
 
 def _column_facts(border: Border, inner: ClassSums) -> tuple[Tensor, Tensor]:
@@ -317,13 +288,3 @@ def _column_facts(border: Border, inner: ClassSums) -> tuple[Tensor, Tensor]:
     (squares, lowest), (more, below) = facts_of(inner.gram), facts_of(border.own.gram)
     beside = lowest.minimum(border.cross.amin(dim=1)), below.minimum(border.cross.amin(dim=0))
     return torch.cat([squares, more]), torch.cat(beside)
-
-
-def _border(features: FeatureMap, width: int, sample: Sample, h: Tensor) -> Border:
-    """The border of these columns; Fourier features exist for some rows at a time only."""
-    border = Border.zero(width, h.shape[1], sample.targets.shape[1], str(h.device))
-    if len(sample) == 0:
-        return border
-    for where, part in features.pieces(sample.rows):
-        border = border.add(part, h[where], sample.targets[where])
-    return border

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from undrift.encoders.adam import Adam, Losses
-from undrift.encoders.architecture import Architecture
 from undrift.encoders.encoder import (
     Encoder,
     Head,
@@ -20,11 +19,11 @@ from undrift.encoders.encoder import (
     relu_dropout,
     whole_graph,
 )
-from undrift.encoders.training import Training, balancing, on_device
+from undrift.encoders.training import Adam, Losses, Model, Training, balancing, on_device, trainable
 from undrift.errors import InputError
 from undrift.graphs import Graph, disjoint_union
-from undrift.learners.parts.backbone import Backbone, Model, columns_of, generator_for
-from undrift.learners.parts.model_learner import ModelLearner
+from undrift.learners.parts.backbone import columns_of, generator_for
+from undrift.learners.parts.model_learner import ModelLearned, ModelLearner
 from undrift.streams.task import Task, joined
 from undrift.typing import Progress, silent
 
@@ -34,35 +33,21 @@ Recipe = Literal["plain", "tuned", "isolated"]
 
 
 @dataclass(frozen=True, eq=False)
-class TunedNetwork:
-    """The strongest plain GNN we can train: layers of `relu(norm(aggregate(h) W + h S))`, dropout.
+class TunedNetwork(Model):
+    """The strongest plain GNN we can train: layers `relu(norm(aggregate(h) W + h S))`, dropout."""
 
-    `encoder` holds the W, `skips` the S, `gains` and `shifts` are of the layer norms.
-    """
-
-    encoder: Encoder
-    skips: tuple[Tensor, ...]
-    gains: tuple[Tensor, ...]
-    shifts: tuple[Tensor, ...]
-    head: Head
+    skips: tuple[Tensor, ...] = ()  # S; the encoder has W
+    gains: tuple[Tensor, ...] = ()  # of the layer norms, as the shifts
+    shifts: tuple[Tensor, ...] = ()
 
     @classmethod
-    def create(
-        cls,
-        architecture: Architecture,
-        num_features: int,
-        classes: int,
-        generator: torch.Generator,
-        device: str = "cpu",
-    ) -> TunedNetwork:
-        """Random weights (`glorot`)."""
-        encoder = Encoder.create(architecture, num_features, generator, device)
-        layers = encoder.layers
+    def create(cls, encoder: Encoder, classes: int, generator: torch.Generator) -> TunedNetwork:
+        """Random weights (`glorot`) beside those of a new encoder."""
+        layers, device = encoder.layers, encoder.weights[0].device
         skips = tuple(glorot(at.inputs, at.outputs, generator).to(device) for at in layers)
         gains = tuple(torch.ones(at.outputs, device=device) for at in layers)
         shifts = tuple(torch.zeros_like(gain) for gain in gains)
-        head = Head.create(architecture.width, classes, generator, device)
-        return cls(encoder, skips, gains, shifts, head)
+        return cls(encoder, encoder.new_head(classes, generator), None, skips, gains, shifts)
 
     @property
     def parameters(self) -> tuple[Tensor, ...]:
@@ -70,32 +55,19 @@ class TunedNetwork:
         head = self.head.weight, self.head.bias
         return (*self.encoder.weights, *self.skips, *self.gains, *self.shifts, *head)
 
-    def with_parameters(self, parameters: tuple[Tensor, ...]) -> TunedNetwork:
+    def with_parameters(self, parameters: Sequence[Tensor]) -> TunedNetwork:
         """The same shape with other parameters: what `parameters` took apart."""
         n = len(self.skips)
-        parts = [parameters[k * n : (k + 1) * n] for k in range(4)]
-        encoder = Encoder(self.encoder.architecture, parts[0])
-        return TunedNetwork(encoder, parts[1], parts[2], parts[3], Head(*parameters[4 * n :]))
-
-    def double(self) -> TunedNetwork:
-        """The same in float64."""
-        return self.with_parameters(tuple(p.double() for p in self.parameters))
-
-    def embed(self, graph: Graph) -> Tensor:
-        """What the classifier reads, of every node, without dropout."""
-        with torch.no_grad():
-            return self.forward(whole_graph(self.encoder, graph))
-
-    def logits(self, graph: Graph) -> Tensor:
-        """A logit per node and class, without dropout."""
-        return self.head(self.embed(graph))
+        weights, *parts = (tuple(parameters[k * n : (k + 1) * n]) for k in range(4))
+        encoder = replace(self.encoder, weights=weights)
+        return TunedNetwork(encoder, Head(*parameters[4 * n :]), None, *parts)
 
     def forward(self, batch: MiniBatch, generator: torch.Generator | None = None) -> Tensor:
         """What the classifier reads of the batch's nodes; dropout only with a generator."""
         h, at = batch.features, 0
         rate = self.encoder.architecture.dropout
-        parts = zip(self.encoder.weights, self.skips, self.gains, self.shifts, strict=True)
-        for layer, (weight, skip, gain, shift) in zip(self.encoder.layers, parts, strict=True):
+        parts = self.encoder.layers, self.encoder.weights, self.skips, self.gains, self.shifts
+        for layer, weight, skip, gain, shift in zip(*parts, strict=True):
             z = linear(layer, batch.hops[at : at + layer.hops], h, weight) + h @ skip
             z = functional.layer_norm(z, (layer.outputs,), gain, shift)
             h, at = relu_dropout(z, rate, generator), at + layer.hops
@@ -103,12 +75,9 @@ class TunedNetwork:
 
 
 @dataclass(frozen=True, eq=False)
-class JointLearned:
+class JointLearned(ModelLearned):
     """What Joint keeps: every graph it was shown, and a model."""
 
-    classes: tuple[int, ...]
-    num_features: int
-    tasks: int
     model: Model | TunedNetwork
     graph: Graph
     train: Tensor
@@ -140,12 +109,10 @@ class Joint(ModelLearner):
     family: ClassVar[str] = "bound"
     keeps: ClassVar[str] = "every task graph"
     keeps_examples: ClassVar[bool] = True
-    returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = JointLearned
     no_sums: ClassVar[tuple[str, ...]] = ("model", "graph", "train", "val")
 
     recipe: Recipe = "plain"
-    backbone: Backbone = field(default_factory=Backbone)
 
     @property
     def sees_all(self) -> bool:
@@ -155,36 +122,23 @@ class Joint(ModelLearner):
     def _learn(self, task: Task, progress: Progress) -> JointLearned:
         before: JointLearned | None = self.learned_
         t = before.tasks if before else 0
-        everything = self._whole(before, task) if self.sees_all else _together(before, task)
-        here = everything.to(self.device)
-        model = (self._plain if self.recipe == "plain" else self._tuned)(here, t, progress)
-        kept = everything.to("cpu")
-        known = (kept.classes, kept.graph.num_features, t + 1, model)
-        return JointLearned(*known, kept.graph, kept.train, kept.val)
-
-    def _plain(self, everything: Task, t: int, progress: Progress) -> Model:
-        generator, classes = generator_for(self.seed, t), everything.classes
-        begun = self.backbone.model_for(everything.graph, len(classes), generator)
-        return self.backbone.train(
-            begun, everything, classes, t=0, generator=generator, progress=progress
-        ).settled()
-
-    def _tuned(self, everything: Task, t: int, progress: Progress) -> TunedNetwork:
-        generator = generator_for(self.seed, t)
-        classes, graph = everything.classes, everything.graph
-        shape, device = self.backbone.architecture(), str(graph.device)
-        network = TunedNetwork.create(shape, graph.num_features, len(classes), generator, device)
-        return fit_tuned(network, everything, self.backbone.training(0), generator, progress)
-
-    def _whole(self, before: JointLearned | None, task: Task) -> Task:
-        """The batch itself, which must hold all classes so far."""
-        missing = set(before.classes if before else ()) - set(task.classes)
+        everything = task if self.sees_all else _together(before, task)
+        missing = set(before.classes if before else ()) - set(everything.classes)
         if missing:
             raise InputError(
                 f"recipe='tuned' trains on the whole graph, and class {min(missing)} is not in "
                 "this batch; give it all tasks so far, as stream.until(t) does"
             )
-        return task
+        here, generator = everything.to(self.device), generator_for(self.seed, t)
+        if self.recipe == "plain":
+            model = self.backbone.fresh(here, generator, progress)
+        else:
+            encoder = self.backbone.encoder_for(here.graph, generator)
+            network = TunedNetwork.create(encoder, len(here.classes), generator)
+            model = fit_tuned(network, here, self.backbone.training(0), generator, progress)
+        kept = everything.to("cpu")
+        parts = model, kept.graph, kept.train, kept.val
+        return JointLearned(kept.classes, kept.graph.num_features, t + 1, *parts)
 
 
 def _together(before: JointLearned | None, task: Task) -> Task:
@@ -208,7 +162,7 @@ def fit_tuned(
     """The network after full-batch training; the best epoch by class accuracy on `val`, if any."""
     graph, columns = task.graph, columns_of(task.graph, task.classes)
     train, val = task.train.nonzero().flatten(), task.val.nonzero().flatten()
-    live = tuple(p.detach().clone().requires_grad_() for p in network.parameters)
+    live = trainable(network.parameters)
     model = network.with_parameters(live)
     optimiser = Adam(live, lr=training.lr, weight_decay=training.weight_decay)
     weights = balancing(columns[train], network.head) if training.class_weighted else None
@@ -228,14 +182,13 @@ def fit_tuned(
         if val.numel() and (epoch + 1) % _LOOK == 0:
             with torch.no_grad():
                 score = _class_accuracy(model.head(model.forward(batch)[val]), columns[val])
-            since = 0 if score > best else since + _LOOK
+            since += _LOOK
             if score > best:
-                best, found = score, tuple(p.detach().clone() for p in live)
+                best, found, since = score, tuple(p.detach().clone() for p in live), 0
             if training.patience is not None and since >= training.patience:
                 break
     losses.check(model.logits(graph)[train])
-    kept = found if best >= 0 else live
-    return network.with_parameters(tuple(p.detach().clone() for p in kept))
+    return network.with_parameters(tuple(p.detach().clone() for p in found))
 
 
 def _class_accuracy(logits: Tensor, columns: Tensor) -> float:

@@ -13,9 +13,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.statistics import RidgeStatistics
-from undrift.analytic.thin_sums import ThinSums
+from undrift.analytic.thin_sums import AnySums, ThinSums
 from undrift.graphs import Graph
 from undrift.storage.state import pack
 from undrift.streams.task import Task
@@ -89,11 +88,6 @@ class KeptSum:
         return self.make_gram is not None or self.make_class_grams is not None
 
     @property
-    def has_means(self) -> bool:
-        """Whether there is a mean of every class."""
-        return self.make_means is not None
-
-    @property
     def columns(self) -> int:
         """Columns of what is kept of R: directions, where it is seen through some."""
         return self.width if self.seen is None else min(self.width, self.seen.rank)
@@ -119,16 +113,14 @@ class KeptSum:
         """The mask of a batch's nodes whose rows are in the sum."""
         return torch.ones_like(task.train) if self.nodes == "all" else task.train
 
-    def smallest(self, among: Collection[int] | None = None) -> int | None:
-        """The column of the class with the fewest rows, of those with any."""
-        if self.counts is None:
-            return None
-        sizes = {
-            column: rows
-            for column, rows in enumerate(self.counts.tolist())
+    def smallest(self, among: Collection[int] | None = None) -> tuple[int, float] | None:
+        """The column of the class with the fewest rows, of those with any, and how many."""
+        sizes = [
+            (column, rows)
+            for column, rows in enumerate(() if self.counts is None else self.counts.tolist())
             if rows > 0.5 and (among is None or self.classes[column] in among)
-        }
-        return min(sizes, key=lambda column: sizes[column], default=None)
+        ]
+        return min(sizes, key=lambda size: size[1], default=None)
 
     def columns_of(self, labels: Tensor) -> Tensor | None:
         """The place of each label in `classes`; None where one is unknown."""
@@ -136,12 +128,6 @@ class KeptSum:
             return None
         hits = labels.unsqueeze(1) == torch.tensor(self.classes)
         return hits.to(torch.uint8).argmax(dim=1) if bool(hits.any(dim=1).all()) else None
-
-    def own_rows_of(self, task: Task, mask: Tensor) -> Tensor:
-        """The rows that these nodes would have without any neighbour: their own features."""
-        everyone = torch.arange(task.graph.num_nodes, device=task.graph.device)
-        alone = task.graph.isolated(everyone)
-        return self.rows(alone, mask.nonzero().flatten()).double().cpu()
 
     def rows_of(self, task: Task, mask: Tensor) -> Tensor:
         """The rows of these nodes of a batch, in its graph."""
@@ -154,11 +140,6 @@ class Inventory:
 
     `rest`: tensors that are no sum over rows, as paths or the beginnings of paths: weights,
     importances, what was solved from the sums. An empty inventory says nothing.
-
-    >>> Inventory(rest=("model",)).names("model.head.weight")
-    True
-    >>> Inventory(rest=("model",)).names("models")
-    False
     """
 
     sums: tuple[KeptSum, ...] = ()
@@ -175,10 +156,7 @@ def within(path: str, places: Iterable[str]) -> bool:
 
 
 def unnamed(learned: Any, inventory: Inventory) -> dict[str, tuple[int, ...]]:
-    """The tensors that may be sums over rows and that the inventory does not name, with shapes.
-
-    Such is a matrix, or more numbers in a line than there are features or classes.
-    """
+    """Matrices, and lines longer than features and classes, that the inventory does not name."""
     if learned is None:
         return {}
     most = max(learned.num_features, len(learned.classes))
@@ -196,12 +174,9 @@ def whole_tensors(learned: Any) -> dict[str, Tensor]:
     return pack(learned, halved=lambda matrix: matrix)[0]
 
 
-# sums as the analytic parts keep them ------------------------------------------------------
-
-
 def of_class_sums(
     name: str,
-    sums: ClassSums | ThinSums,
+    sums: AnySums,
     rows: RowsOf,
     classes: tuple[int, ...],
     where: tuple[str, ...],
@@ -209,21 +184,14 @@ def of_class_sums(
     linear: int = 0,
 ) -> KeptSum:
     """Plain sums over labelled rows."""
-    seen = None
-    if isinstance(sums, ThinSums):
-        seen = SeenThrough(sums.seen, sums.diagonal, sums.directions)
+    thin = sums if isinstance(sums, ThinSums) else None
     return KeptSum(
-        name,
-        rows,
-        sums.width,
-        sums.count,
-        classes,
-        where,
+        *(name, rows, sums.width, sums.count, classes, where),
         make_gram=lambda: sums.gram,
         make_means=lambda: sums.moment,
         counts=sums.counts,
-        seen=seen,
-        column_facts=None if seen else lambda: facts_of(sums.gram),
+        seen=SeenThrough(thin.seen, thin.diagonal, thin.directions) if thin else None,
+        column_facts=None if thin else lambda: facts_of(sums.gram),
         linear=linear,
     )
 
@@ -235,25 +203,14 @@ def of_statistics(
     where: tuple[str, ...],
     *,
     classes: tuple[int, ...] = (),
-    counts: Tensor | None = None,
-    nodes: Nodes = "train",
-    current: bool = True,
-    exact: bool = True,
+    **more: Any,
 ) -> KeptSum:
-    """R and Q; `classes` where the targets of Q are classes."""
+    """R and Q; `classes` where the targets of Q are classes; `more` as in `KeptSum`."""
     return KeptSum(
-        name,
-        rows,
-        sums.width,
-        sums.count,
-        classes,
-        where,
-        nodes,
+        *(name, rows, sums.width, sums.count, classes, where),
         make_gram=lambda: sums.gram,
         make_means=(lambda: sums.moment) if classes else None,
-        counts=counts,
-        current=current,
-        exact=exact,
+        **more,
     )
 
 

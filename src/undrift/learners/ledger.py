@@ -86,11 +86,12 @@ class Ledger:
 
     def find(
         self, digest: str, nodes: Collection[int] = (), *, again: bool = False
-    ) -> HeldBatch | None:
-        """The entry of a batch that is in: of several, one that these nodes are still in.
+    ) -> tuple[HeldBatch | None, tuple[int, ...]]:
+        """The entry of a batch that is in, and its nodes that are out, as it is given.
 
-        None where it is not known and may be in nevertheless; else that is an error, unless
-        `again` says that it is in, in whatever parts it came.
+        Of several entries one that these nodes are still in. None where it is not known and may be
+        in nevertheless; else that is an error, unless `again` says that it is in, in whatever parts
+        it came.
         """
         known = self._marks(digest)
         fits = [held for held in self.held if known & {held.mark, held.left}]
@@ -101,15 +102,15 @@ class Ledger:
                 f"nevertheless ({_NOTHING})"
             )
         wanted = set(nodes)
-        return min(fits, key=lambda held: (len(wanted & {*held.out}), len(held.out)), default=None)
-
-    def gone(self, held: HeldBatch, digest: str) -> tuple[int, ...]:
-        """The nodes that were taken out of a batch, as it is given: none where it lacks them."""
-        return held.out if held.mark in self._marks(digest) else ()
+        best = min(fits, key=lambda h: (len(wanted & {*h.out}), len(h.out)), default=None)
+        return best, best.out if best and best.mark in known else ()
 
     def forgotten(self, held: HeldBatch | None) -> Ledger:
         """Without a batch."""
-        return self if held is None else replace(self, held=_less(self.held, held))
+        if held is None:
+            return self
+        at = self.held.index(held)
+        return replace(self, held=(*self.held[:at], *self.held[at + 1 :]))
 
     def without(self, digest: str, held: HeldBatch | None, out: Iterable[int], left: str) -> Ledger:
         """With a batch out of which these nodes, numbered as it is given, were taken in all."""
@@ -152,8 +153,7 @@ class Ledger:
 
 def check_still_in(wanted: Iterable[int], gone: Iterable[int], *, again: bool) -> list[int]:
     """The nodes of these that are in; one that was taken out already is an error, unless meant."""
-    out = set(gone)
-    nodes = list(wanted)
+    out, nodes = set(gone), list(wanted)
     twice = [node for node in nodes if node in out]
     if twice and not again:
         raise InputError(
@@ -161,11 +161,6 @@ def check_still_in(wanted: Iterable[int], gone: Iterable[int], *, again: bool) -
             f"to pass over such nodes ({_NOTHING})"
         )
     return [node for node in nodes if node not in out]
-
-
-def _less(all_of: tuple[HeldBatch, ...], one: HeldBatch) -> tuple[HeldBatch, ...]:
-    at = all_of.index(one)
-    return (*all_of[:at], *all_of[at + 1 :])
 
 
 def _marked(salt: str, digest: str) -> str:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from torch import Tensor
 
-from undrift.encoders.training import Loss, TrainingStep, cross_entropy
-from undrift.learners.parameters import check_positive
-from undrift.learners.parts.backbone import Backbone, Grid, Model, distillation
+from undrift.encoders.training import Loss, Model, TrainingStep, cross_entropy
+from undrift.learners.parameters import Positive
+from undrift.learners.parts.backbone import Grid, distillation
 from undrift.learners.parts.model_learner import ModelLearner, TaskTraining
-from undrift.streams.task import Task
-from undrift.typing import Progress
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,36 +49,28 @@ class Lwf(ModelLearner):
     display: ClassVar[str] = "LwF"
     family: ClassVar[str] = "regularisation"
     paper: ClassVar[str] = "Li and Hoiem, ECCV 2016"
-    keeps: ClassVar[str] = "one encoder and head"
-    returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = LwfLearned
     gone: ClassVar[dict[str, Any]] = {"logits": "seen"}
     grid: ClassVar[Grid] = {"strength": (0.1, 1.0, 10.0), "temperature": (0.2, 2.0, 20.0)}
 
-    strength: float = 10.0
-    temperature: float = 0.2
+    strength: Positive = 10.0
+    temperature: Positive = 0.2
     overlapping: bool = False
-    backbone: Backbone = field(default_factory=Backbone)
 
-    def __post_init__(self) -> None:
-        check_positive(strength=self.strength, temperature=self.temperature)
-
-    def _learn(self, task: Task, progress: Progress) -> LwfLearned:
-        before: LwfLearned | None = self.learned_
-        training = TaskTraining.of(self, task, before)
-        model = training.train(progress, self._loss(before, training) if before else cross_entropy)
-        sizes = (*(before.sizes if before else ()), len(training.classes))
-        return LwfLearned(training.classes, task.graph.num_features, sizes, model)
-
-    def _loss(self, before: LwfLearned, training: TaskTraining) -> Loss:
+    def _loss(self, training: TaskTraining) -> Loss:
+        before: LwfLearned | None = training.before
+        if before is None:
+            return cross_entropy
         teacher = before.model.logits(training.task.graph)
         sizes = before.sizes if self.overlapping else (len(before.classes),)
 
         def loss(step: TrainingStep) -> Tensor:
-            kept = step.logits.new_zeros(())
-            for size in sizes:
-                answers = teacher[step.nodes, :size]
-                kept = kept + distillation(step.logits, answers, self.temperature)
+            answers = [teacher[step.nodes, :size] for size in sizes]
+            kept = sum(distillation(step.logits, told, self.temperature) for told in answers)
             return cross_entropy(step) + self.strength * kept
 
         return loss
+
+    def _kept(self, training: TaskTraining, model: Model) -> LwfLearned:
+        sizes = (*(training.before.sizes if training.before else ()), len(training.classes))
+        return LwfLearned(training.classes, training.task.graph.num_features, sizes, model)

@@ -1,31 +1,42 @@
-"""States that earlier versions of an additive learner wrote."""
+"""States that versions before this one wrote, as far back as 0.2.0."""
 
 from __future__ import annotations
 
-from dataclasses import is_dataclass
-from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+import re
+from dataclasses import is_dataclass, replace
+from typing import Any, get_args, get_type_hints
 
+from undrift.errors import InputError
 from undrift.storage.state import State, pack
 
-if TYPE_CHECKING:
-    from undrift.learners.additive import AdditiveLearner
 
-
-def as_of_today(learner: AdditiveLearner[Any, Any, Any], state: State) -> State:
-    """The state with today's names, and with what plans of before left to hyperparameters."""
+def as_of_today(learner: Any, state: State) -> State:
+    """The state of an additive learner, with what a plan once left to the hyperparameters."""
     if "fixed.@" in state.values:
-        tensors, values = _renamed(state.tensors), _renamed(state.values)
-        state = State(state.method, state.params, tensors, {"solution": None, **values})
-    if "plan.@" in state.values:
-        there = {*state.tensors, *state.values}
-        more = _lacking(learner, get_args(learner.learned_type)[0], "plan", there)
-        state = State(state.method, state.params, state.tensors, {**more, **state.values})
-    return state
+        raise InputError(
+            "this state is older than version 0.2.0; load and save it once with version 0.2.0, or "
+            "observe its batches again"
+        )
+    pinned = '"banks"' in str(state.params.get("plan"))
+    if pinned or {"plan.banks.#", "plan.rows.banks.#"} & state.values.keys():
+        state = _with_variants(learner, state)
+    if "plan.@" not in state.values:
+        return state
+    there = {*state.tensors, *state.values}
+    more = _lacking(learner, get_args(learner.learned_type)[0], "plan", there)
+    return replace(state, values={**more, **state.values})
 
 
-def _lacking(
-    learner: AdditiveLearner[Any, Any, Any], kind: Any, prefix: str, there: set[str]
-) -> dict[str, Any]:
+def _with_variants(learner: Any, state: State) -> State:
+    """A state of before feature variants were called so: they were banks."""
+    tensors, values = (
+        {re.sub(r"\bbank(s?)\b", r"variant\1", key): parts[key] for key in parts}
+        for parts in (state.tensors, state.values)
+    )
+    return State(state.method, type(learner).from_params(**state.params).params(), tensors, values)
+
+
+def _lacking(learner: Any, kind: Any, prefix: str, there: set[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, hint in get_type_hints(kind).items():
         path = f"{prefix}.{name}"
@@ -33,15 +44,4 @@ def _lacking(
             found |= pack(getattr(learner, name), path)[1] if hasattr(learner, name) else {}
         elif is_dataclass(hint):
             found |= _lacking(learner, hint, path, there)
-    return found
-
-
-def _renamed(parts: dict[str, Any]) -> dict[str, Any]:
-    found = {}
-    for key, value in parts.items():
-        first, _, rest = key.partition(".")
-        if first == "fixed":
-            found[f"plan.{rest}"] = value
-        elif first in ("classes", "sums") or first.startswith("@"):
-            found[key] = value
     return found

@@ -6,9 +6,9 @@ import inspect
 from abc import ABCMeta
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple, Self, final
+from typing import Annotated, Any, ClassVar, NamedTuple, Self, final, get_args, get_origin
 
 from undrift.checks import checked, field_types
 from undrift.errors import InputError, unknown_name
@@ -18,7 +18,8 @@ class _TakesAll(ABCMeta):
     """Lets a class take the settings of its parts as arguments: `Adr(epochs=30, hidden=64)`."""
 
     def __call__(cls, *args: Any, **given: Any) -> Any:
-        if args or (given.keys() <= field_types(cls).keys() and not _is_number_of(given, "hidden")):
+        one_width = isinstance(given.get("hidden"), int)
+        if args or (given.keys() <= field_types(cls).keys() and not one_width):
             return super().__call__(*args, **given)
         return cls.from_params(**given)  # type: ignore[attr-defined]
 
@@ -37,7 +38,7 @@ class _TakesAll(ABCMeta):
         kind = inspect.Parameter.KEYWORD_ONLY
         return inspect.Signature(
             [
-                inspect.Parameter(name, kind, default=defaults[name], annotation=place.hint)
+                inspect.Parameter(name, kind, default=defaults[name], annotation=place.plain)
                 for name, place in places.items()
             ]
         )
@@ -77,18 +78,17 @@ class Parameters(metaclass=_TakesAll):
         """The hyperparameters as plain values; those of a part such as `backbone` stand beside.
 
         A part's goes by its own name where nothing else has it, else by `backbone__name`.
-
-        >>> from undrift.learners.bare import Bare
-        >>> Bare().params()["epochs"]
-        200
         """
-        return {name: place.read(self) for name, place in _places(type(self)).items()}
+        found = {name: place.value(self) for name, place in _places(type(self)).items()}
+        return {n: list(v) if isinstance(v, tuple) else v for n, v in found.items()}
 
     @classmethod
     def from_params(cls, **params: Any) -> Self:
         """The learner with these hyperparameters, parts' among them; an unknown one is named."""
-        defaults = {f.name: _default(f) for f in fields(cls) if f.init}
-        return cls._changed({k: v for k, v in defaults.items() if v is not MISSING}, params)
+        own = {f.name: f.default for f in fields(cls) if f.init and f.default is not MISSING}
+        made = {f.name: f.default_factory for f in fields(cls) if f.init}
+        own |= {name: make() for name, make in made.items() if make is not MISSING}
+        return cls._changed(own, params)
 
     @classmethod
     def defaults(cls) -> dict[str, Any]:
@@ -103,10 +103,9 @@ class Parameters(metaclass=_TakesAll):
         ['backbone', 'device', 'seed']
         """
         own = {name: getattr(self, name) for name in field_types(type(self))}
-        if deep:
-            for part in [name for name, value in own.items() if _is_part(type(value))]:
-                own |= {f"{part}__{f.name}": getattr(own[part], f.name) for f in fields(own[part])}
-        return own
+        parts = {name: part for name, part in own.items() if deep and _is_part(type(part))}
+        inner = ((name, part, f.name) for name, part in parts.items() for f in fields(part))
+        return own | {f"{name}__{field}": getattr(part, field) for name, part, field in inner}
 
     def set_params(self, **params: Any) -> Self:
         """Change hyperparameters by any of their names, all or none, before anything is learned."""
@@ -136,27 +135,21 @@ class Parameters(metaclass=_TakesAll):
     @classmethod
     def _changed(cls, own: dict[str, Any], params: Mapping[str, Any]) -> Self:
         """The learner of these constructor arguments with some hyperparameters changed."""
-        inner: dict[str, dict[str, Any]] = {}
+        changes: dict[str, dict[str, Any]] = {"": {}}  # of the learner, and of its parts by name
         for name, value in cls._with_layers(params).items():
-            if cls._is_gone(name, value):
-                continue
-            place = _Place(None, name) if name in own else cls._place(name)
-            if place.part is None:
-                own[place.field] = value
-            else:
-                inner.setdefault(place.part, {})[place.field] = value
-        for part, new in inner.items():
-            own[part] = replace(own[part], **new)
-        return cls(**own)
+            if not cls._is_gone(name, value):
+                place = _Place(None, name) if name in own else cls._place(name)
+                changes.setdefault(place.part or "", {})[place.field] = value
+        own |= changes.pop("")
+        return cls(**own | {part: replace(own[part], **new) for part, new in changes.items()})
 
     @final
     @classmethod
     def _with_layers(cls, params: Mapping[str, Any]) -> dict[str, Any]:
         """`hidden=64, layers=3` is `hidden=(64, 64, 64)`; without `layers` there are as usual."""
         given = dict(params)
-        if "hidden" not in _places(cls) or not (
-            "layers" in given or _is_number_of(given, "hidden")
-        ):
+        one_width = "layers" in given or isinstance(given.get("hidden"), int)
+        if "hidden" not in _places(cls) or not one_width:
             return given
         usual = cls.defaults()["hidden"]
         width, layers = given.get("hidden", usual[0]), given.pop("layers", len(usual))
@@ -217,13 +210,12 @@ class _Place(NamedTuple):
     field: str
     hint: Any = Any
 
-    def value(self, learner: Any) -> Any:
-        owner = learner if self.part is None else getattr(learner, self.part)
-        return getattr(owner, self.field)
+    @property
+    def plain(self) -> Any:
+        return get_args(self.hint)[0] if get_origin(self.hint) is Annotated else self.hint
 
-    def read(self, learner: Any) -> Any:
-        value = self.value(learner)
-        return list(value) if isinstance(value, tuple) else value
+    def value(self, learner: Any) -> Any:
+        return getattr(getattr(learner, self.part) if self.part else learner, self.field)
 
 
 @lru_cache(maxsize=256)
@@ -242,14 +234,6 @@ def _places(kind: type) -> dict[str, _Place]:
     }
 
 
-def _is_number_of(given: Mapping[str, Any], name: str) -> bool:
-    return isinstance(given.get(name), int)
-
-
-def _default(f: Field[Any]) -> Any:
-    return f.default if f.default_factory is MISSING else f.default_factory()
-
-
 def _is_part(hint: Any) -> bool:
     return isinstance(hint, type) and is_dataclass(hint)
 
@@ -266,3 +250,10 @@ def check_positive(**values: float) -> None:
     for name, value in values.items():
         if not value > 0:
             raise InputError(f"{name} must be greater than 0, not {value}")
+
+
+Positive = Annotated[float, check_positive]
+PositiveInt = Annotated[int, check_positive]
+NotNegative = Annotated[float, check_not_negative]
+NotNegativeInt = Annotated[int, check_not_negative]
+"""Types of hyperparameters that are checked when they are set."""

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from undrift.encoders.training import Loss, TrainingStep, cross_entropy
+from undrift.encoders.training import Loss, Model, TrainingStep, cross_entropy
 from undrift.learners.kept import Inventory
-from undrift.learners.parameters import check_not_negative, check_positive
-from undrift.learners.parts.backbone import (
-    Backbone,
-    FeatureTeacher,
-    Grid,
-    columns_of,
-    frobenius_distance,
-)
-from undrift.learners.parts.model_learner import ModelLearned, ModelLearner, TaskTraining, rows_by
-from undrift.learners.parts.prototypes import Prototypes, Sampler, columns_for, semantic_drift
-from undrift.streams.task import Task
-from undrift.typing import Progress
+from undrift.learners.parameters import NotNegative, Positive, PositiveInt
+from undrift.learners.parts.backbone import Grid, frobenius_distance
+from undrift.learners.parts.model_learner import ModelLearned, ModelLearner, TaskTraining
+from undrift.learners.parts.prototypes import Prototypes, Sampler, followed, semantic_drift
 
 _ROWS = 1024  # rows of a class whose distances to the whole class are held at once
 
@@ -40,7 +33,7 @@ class Polo(ModelLearner):
 
         L = CE + CE(head, pseudo embeddings) + kd ||F_new - F_old||_F
 
-    - DBR, after a task: density-based prototypes of its classes (`density_prototypes`, `gamma`).
+    - DBR, after a task: density-based prototypes of its classes (`density`, `gamma`).
     - APA, in every step: `samples` pseudo embeddings per old class, with noise of `noise` radii
       that keeps away from the new classes (`adaptive_samples`).
     - TPA, after training: old prototypes follow the drift of the current nodes
@@ -50,13 +43,9 @@ class Polo(ModelLearner):
 
     >>> from undrift.testing.graphs import tiny_stream
     >>> first, second, _ = tiny_stream()
-    >>> learner = Polo(epochs=5, hidden=8).observe(first)
-    >>> before = learner.learned_.prototypes.means
-    >>> after = learner.observe(second).learned_.prototypes
-    >>> tuple(after.means.shape), tuple(after.spreads.shape)  # a radius is one number
+    >>> kept = Polo(epochs=5, hidden=8).observe(first).observe(second).learned_.prototypes
+    >>> tuple(kept.means.shape), tuple(kept.spreads.shape)  # a radius is one number
     ((4, 8), (4,))
-    >>> bool((after.means[:2] == before).all())  # old prototypes follow the drift
-    False
     """
 
     name: ClassVar[str] = "polo"
@@ -64,63 +53,44 @@ class Polo(ModelLearner):
     family: ClassVar[str] = "prototypes"
     paper: ClassVar[str] = "Wang et al., ACM MM 2023"
     keeps: ClassVar[str] = "one encoder and head, a mean and a radius per class"
-    returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = PoloLearned
+    phase: ClassVar[str] = "prototypes"
     grid: ClassVar[Grid] = {"kd": (0.01, 0.1, 1.0, 10.0), "gamma": (1.0, 10.0)}
 
-    kd: float = 10.0
-    gamma: float = 1.0
-    alpha: float = 20.0
-    alpha2: float = 10.0
-    beta: float = 0.1
-    neighbours: int = 10
-    drift_weight: float = 1.0
-    samples: int = 10
-    noise: float = 2.0
-    backbone: Backbone = field(default_factory=Backbone)
+    kd: NotNegative = 10.0
+    gamma: NotNegative = 1.0
+    alpha: Positive = 20.0
+    alpha2: Positive = 10.0
+    beta: NotNegative = 0.1
+    neighbours: PositiveInt = 10
+    drift_weight: NotNegative = 1.0
+    samples: PositiveInt = 10
+    noise: Positive = 2.0
 
-    def __post_init__(self) -> None:
-        above = ("alpha", "alpha2", "neighbours", "samples", "noise")
-        check_positive(**{name: getattr(self, name) for name in above})
-        least = ("kd", "gamma", "beta", "drift_weight")
-        check_not_negative(**{name: getattr(self, name) for name in least})
-
-    def _learn(self, task: Task, progress: Progress) -> PoloLearned:
-        before: PoloLearned | None = self.learned_
-        training = TaskTraining.of(self, task, before)
-        graph, train = task.graph, task.train
-        teacher = FeatureTeacher(training.model.encoder, graph)
-        loss = self._loss(before.prototypes, teacher) if before else cross_entropy
-        model = training.train(progress, loss)
-        progress("prototypes", 0, 1)
-        h = model.embed(graph)[train]
-        columns = columns_of(graph, task.classes)[train]
-        prototypes = density_prototypes(h, columns, len(task.classes), self.gamma)
-        if before:
-            by = self.drift(before.prototypes.means, teacher.embeddings[train], h)
-            prototypes = before.prototypes.moved(by).joined(prototypes, training.own)
-        progress("prototypes", 1, 1)
-        return PoloLearned(*training.known(model), prototypes)
-
-    def _inventory(self, learned: PoloLearned) -> Inventory:
-        rows, where = rows_by(learned.model), ("prototypes",)
-        kept = learned.prototypes.kept(rows, learned.classes, where)
-        # with gamma, rows of thinly populated parts weigh more
-        return Inventory((replace(kept, exact=self.gamma == 0),), rest=self.no_sums)
-
-    def _loss(self, prototypes: Prototypes, teacher: FeatureTeacher) -> Loss:
-        sampler = prototypes.sampler(scale=self.noise)
-        columns = columns_for(prototypes.means, self.samples)
+    def _loss(self, training: TaskTraining) -> Loss:
+        before: PoloLearned | None = training.before
+        if before is None:
+            return cross_entropy
+        teacher, sampler = training.teacher, before.prototypes.sampler(scale=self.noise)
+        columns = sampler.columns(self.samples)
 
         def loss(step: TrainingStep) -> Tensor:
             new, old = teacher(step)
-            pseudo = adaptive_samples(
-                sampler, new.detach(), step.columns, self.samples, step.generator
-            )
-            replay = functional.cross_entropy(step.head(pseudo.flatten(0, 1)), columns)
+            given = sampler, new.detach(), step.columns, self.samples, step.generator
+            pseudo = adaptive_samples(*given)
+            replay = functional.cross_entropy(step.model.head(pseudo.flatten(0, 1)), columns)
             return cross_entropy(step) + replay + self.kd * frobenius_distance(new, old)
 
         return loss
+
+    def _kept(self, training: TaskTraining, model: Model) -> PoloLearned:
+        prototypes = followed(training, model, partial(density, gamma=self.gamma), self.drift)
+        return PoloLearned(*training.known(model), prototypes)
+
+    def _inventory(self, learned: PoloLearned) -> Inventory:
+        # with gamma, rows of thinly populated parts weigh more
+        name, plain = "prototypes", self.gamma == 0
+        return Inventory((learned.prototypes.kept(learned, name, name, exact=plain),), self.no_sums)
 
     def drift(self, means: Tensor, old: Tensor, new: Tensor) -> Tensor:
         """TPA: how far each prototype has moved, from nodes near it and prototypes near it.
@@ -142,24 +112,18 @@ class Polo(ModelLearner):
         return self.drift_weight * drift
 
 
-def density_prototypes(h: Tensor, columns: Tensor, classes: int, gamma: float) -> Prototypes:
-    """DBR: a mean per class that leans towards its thinly populated parts, and a radius.
+def density(rows: Tensor, gamma: float) -> tuple[Tensor, Tensor]:
+    """DBR: the mean of a class that leans towards its thinly populated parts, and a radius.
 
     With a_i the mean distance of node i to its class, between embeddings of unit length,
     `w_i = exp(gamma a_i) / sum_j exp(gamma a_j)`, `p = sum_i w_i h_i` and
     `r^2 = mean over dimensions of sum_i w_i (h_i - p)^2`. With gamma 0 it is the class mean.
     """
-    means, radii = [], []
-    for column in range(classes):
-        rows = h[columns == column].double()
-        unit = functional.normalize(rows)
-        far = torch.cat([torch.cdist(part, unit).mean(dim=1) for part in unit.split(_ROWS)])
-        weights = (gamma * far).softmax(dim=0)
-        mean = weights @ rows
-        means.append(mean)
-        radii.append((weights @ (rows - mean).square()).mean().sqrt())
-    counts = columns.bincount(minlength=classes).double()
-    return Prototypes(torch.stack(means).to(h), torch.stack(radii).to(h), counts)
+    unit = functional.normalize(rows)
+    far = torch.cat([torch.cdist(part, unit).mean(dim=1) for part in unit.split(_ROWS)])
+    weights = (gamma * far).softmax(dim=0)
+    mean = weights @ rows
+    return mean, (weights @ (rows - mean).square()).mean().sqrt()
 
 
 def adaptive_samples(
@@ -171,8 +135,7 @@ def adaptive_samples(
     if p_k is also the prototype most like h_i. Noise e towards a rival, cos(h_i - p_k, e) > 0, is
     shortened to (1 - cos) e.
     """
-    means = sampler.means
-    noise = sampler.noise(per_class, generator)
+    means, noise = sampler.means, sampler.noise(per_class, generator)
     cosines = functional.normalize(means) @ functional.normalize(h).T
     every = torch.arange(len(means), device=means.device)
     same = columns == every.unsqueeze(1)  # only where a class has come back

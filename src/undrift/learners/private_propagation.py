@@ -9,24 +9,20 @@ from typing import Any, ClassVar, Literal, Self
 import torch
 from torch import Tensor
 
-from undrift.analytic.additive import PerClass
+from undrift.analytic.additive import Additive
 from undrift.analytic.class_sums import ClassSums
-from undrift.analytic.rounding import Linear
 from undrift.errors import InputError
 from undrift.learners.additive import AdditiveLearner, Known
 from undrift.learners.kept import KeptSum, facts_of
-from undrift.noise.accountant import Accountant
 from undrift.noise.denoise import denoised
-from undrift.noise.gaussian import check_guarantee
-from undrift.noise.release import ClippedSums, Mechanism
-from undrift.noise.sampling import Normal, seeded_normal, system_normal
-from undrift.propagation.features import FeatureMap, sample_of
-from undrift.propagation.learner import RowSettings, with_variants
+from undrift.noise.gaussian import Accountant, check_guarantee
+from undrift.noise.release import ClippedSums, Mechanism, Normal, seeded_normal, system_normal
+from undrift.propagation.features import FeatureMap, training_rows
+from undrift.propagation.learner import RowSettings
 from undrift.propagation.plan import Plan, Size
 from undrift.propagation.solve import Solved, candidate
-from undrift.storage.state import State
 from undrift.streams.task import Task
-from undrift.typing import Progress, silent
+from undrift.typing import Progress
 
 Level = Literal["row", "node"]
 
@@ -36,13 +32,12 @@ ClassList = tuple[int | str, ...]
 WIDTH = 512
 """Columns of a row at most, where there is noise: more columns get more of it in all."""
 
-_HOMOPHILY = 1.0  # where none is given: none is measured, as that would look at labels
 _GAMMA = 0.1  # where none is given, relative to the mean diagonal; chosen on validation nodes
 _PRESENT = 3.0  # deviations of the noise that a class's noisy count must reach in a batch
 
 
 @dataclass(frozen=True, eq=False)
-class PrivateSums(PerClass):
+class PrivateSums(Additive):
     """R, Q and counts with noise, summed over releases. `parts`: in how many a class was found."""
 
     per_class: ClassVar[tuple[str, ...]] = ("moment", "counts", "parts")
@@ -52,10 +47,6 @@ class PrivateSums(PerClass):
     counts: Tensor
     parts: Tensor
     account: Accountant
-
-    def linear(self, solution: Solved) -> Linear | None:
-        """Sums are more than rounding away from the rows."""
-        return None
 
     def kept(self, plan: PrivatePlan, classes: tuple[int, ...]) -> Iterator[KeptSum]:
         """Releases with noise, attacked as if they had none."""
@@ -98,8 +89,8 @@ class PrivatePlan(Plan):
 
     level: Level = "node"
 
-    def novelty_sums(self, sums: PrivateSums, solution: Solved) -> None:
-        """None: noise hides the scatter that strangeness is measured in."""
+    def scored_sums(self, sums: PrivateSums, solution: Solved) -> None:
+        """None: noise hides the scatter of rows, and moves sums by more than rounding."""
         return
 
     def of_training(self) -> FeatureMap:
@@ -137,8 +128,7 @@ class PrivatePropagation(RowSettings, AdditiveLearner[PrivatePlan, PrivateSums, 
     display: ClassVar[str] = "Propagation"
     family: ClassVar[str] = "analytic"
     keeps: ClassVar[str] = "sums over training nodes with noise: R, Q, counts"
-    returns: ClassVar[bool] = True
-    merges: ClassVar[bool] = True
+    forgets: ClassVar[bool] = False
     why_not: ClassVar[str] = (
         "what was released with noise is out, and tells of any one node no more than epsilon "
         "allows, whether it is forgotten or not; to be without it, learn anew"
@@ -182,10 +172,7 @@ class PrivatePropagation(RowSettings, AdditiveLearner[PrivatePlan, PrivateSums, 
 
     @property
     def class_ids(self) -> dict[str, int]:
-        """The id of every class by its name: an id is its own, the id of a name its place.
-
-        The order of columns, and every id, comes from `class_list` and from nothing else.
-        """
+        """The id of every class by its name: an id is its own, the id of a name its place."""
         if all(isinstance(c, int) for c in self.class_list):
             return {str(c): int(c) for c in self.class_list}
         return {str(name): i for i, name in enumerate(self.class_list)}
@@ -214,13 +201,8 @@ class PrivatePropagation(RowSettings, AdditiveLearner[PrivatePlan, PrivateSums, 
     # plan, sums and what they come to ------------------------------------------------------
 
     def _plan(self, task: Task, progress: Progress) -> PrivatePlan:
-        return self._blank(task.graph.num_features)
-
-    def _blank(self, num_features: int) -> PrivatePlan:
         size = Size(min(self.sketch or WIDTH, WIDTH), self.fourier or 0, 0)
-        damping = _HOMOPHILY if self.homophily is None else self.homophily
-        how = self.mix, self.hops, self.evidence_threshold, damping, ("mix",), (size,)
-        return PrivatePlan(num_features, *how, seed=self.seed, level=self.level)
+        return PrivatePlan(**vars(self._blank(task.graph.num_features, size)), level=self.level)
 
     def _sums(
         self, plan: PrivatePlan, task: Task, within: Tensor | None, progress: Progress
@@ -237,11 +219,11 @@ class PrivatePropagation(RowSettings, AdditiveLearner[PrivatePlan, PrivateSums, 
         if strange:
             raise self.outside(str(strange[0]))
         features = plan.of_training()
-        sample = sample_of(features, task, ids)
+        (rows,), targets = training_rows([features], task, ids)
         width = features.width(plan.num_features)
         sums = ClippedSums.zero(width, len(ids), str(task.graph.device))
-        for where, part in features.pieces(sample.rows):
-            sums = sums + ClippedSums.of(part.to_dense(), sample.targets[where])
+        for where, part in features.pieces(rows):
+            sums = sums + ClippedSums.of(part.to_dense(), targets[where])
         return sums
 
     def released(
@@ -269,28 +251,14 @@ class PrivatePropagation(RowSettings, AdditiveLearner[PrivatePlan, PrivateSums, 
     def _solve(
         self, plan: PrivatePlan, classes: tuple[int, ...], sums: PrivateSums, progress: Progress
     ) -> Solved:
-        progress("solve", 0, 1)
         clean = sums.denoised(len(self.class_list))
-        answer = candidate(clean, self.gamma or _GAMMA, balanced=self.balanced).selected()
-        progress("solve", 1, 1)
-        return answer
+        return candidate(clean, self.gamma or _GAMMA, balanced=self.balanced)
 
-    def take(
-        self,
-        plan: PrivatePlan,
-        classes: tuple[int, ...],
-        sums: PrivateSums,
-        *,
-        progress: Progress = silent,
-    ) -> Self:
+    def take(self, plan: PrivatePlan, classes: tuple[int, ...], sums: PrivateSums) -> Self:
         """Add releases that were made elsewhere."""
         if not isinstance(sums, PrivateSums):
             raise InputError(
                 "sums that were made elsewhere have no noise; with epsilon, observe the batch in "
                 "memory"
             )
-        return super().take(plan, classes, sums, progress=progress)
-
-    def load(self, state: State) -> Self:
-        """Go on from a state of the same method with the same hyperparameters."""
-        return super().load(with_variants(state))
+        return super().take(plan, classes, sums)

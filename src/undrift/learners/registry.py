@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from importlib import import_module
 from inspect import isabstract
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from undrift.errors import InputError
 from undrift.machine import check_device
@@ -18,42 +17,47 @@ if TYPE_CHECKING:
     from undrift.learners.base import Learner
     from undrift.storage.state import State
 
-_OURS = {
-    "bare": "bare:Bare",
-    "joint": "joint:Joint",
-    "lwf": "lwf:Lwf",
-    "ewc": "ewc:Ewc",
-    "mas": "mas:Mas",
-    "twp": "twp:Twp",
-    "er-gnn": "er_gnn:ErGnn",
-    "cat": "cat:Cat",
-    "polo": "polo:Polo",
-    "efc": "efc:Efc",
-    "acil": "acil:Acil",
-    "ds-al": "ds_al:DsAl",
-    "dpcr": "dpcr:Dpcr",
-    "adr": "adr:Adr",
-    "adr-plus": "adr_plus:AdrPlus",
-    "propagation": "undrift.propagation.learner:Propagation",
-    "hybrid": "hybrid:Hybrid",
-    "al-gnn": "al_gnn:AlGnn",
-    "ugcn": "ugcn:Ugcn",
-    "sgc-ridge": "sgc_ridge:SgcRidge",
-    "gacl": "gacl:Gacl",
-}
-
-_WITH_EPSILON = {"propagation": "undrift.learners.private_propagation:PrivatePropagation"}
-"""The class that takes a method's place where `epsilon` is given."""
-
 REGISTRY = Registry(
     "method",
     "undrift.methods",
     {
-        name: where if where.startswith("undrift.") else f"undrift.learners.{where}"
-        for name, where in _OURS.items()
+        "bare": "undrift.learners.bare:Bare",
+        "joint": "undrift.learners.joint:Joint",
+        "lwf": "undrift.learners.lwf:Lwf",
+        "ewc": "undrift.learners.ewc:Ewc",
+        "mas": "undrift.learners.mas:Mas",
+        "twp": "undrift.learners.twp:Twp",
+        "er-gnn": "undrift.learners.er_gnn:ErGnn",
+        "cat": "undrift.learners.cat:Cat",
+        "polo": "undrift.learners.polo:Polo",
+        "efc": "undrift.learners.efc:Efc",
+        "acil": "undrift.learners.acil:Acil",
+        "ds-al": "undrift.learners.ds_al:DsAl",
+        "dpcr": "undrift.learners.dpcr:Dpcr",
+        "adr": "undrift.learners.adr:Adr",
+        "adr-plus": "undrift.learners.adr_plus:AdrPlus",
+        "propagation": "undrift.propagation.learner:Propagation",
+        "hybrid": "undrift.learners.hybrid:Hybrid",
+        "al-gnn": "undrift.learners.al_gnn:AlGnn",
+        "ugcn": "undrift.learners.ugcn:Ugcn",
+        "sgc-ridge": "undrift.learners.sgc_ridge:SgcRidge",
+        "gacl": "undrift.learners.gacl:Gacl",
     },
 )
 """Where a method's class is; another package's entry points in `undrift.methods` come after."""
+
+RECOMMENDERS = Registry(
+    "method",
+    "undrift.recommenders",
+    {
+        "next-item": "undrift.recommend.next_item:NextItem",
+        "ease": "undrift.recommend.next_item:Ease",
+        "item-knn": "undrift.recommend.baselines:ItemKnn",
+        "last-item": "undrift.recommend.baselines:LastItem",
+        "popularity": "undrift.recommend.baselines:Popularity",
+    },
+)
+"""The same for methods that learn sessions of items."""
 
 DEFAULT = "propagation"
 """The method for those who have not chosen one: see docs/choosing-a-method.md."""
@@ -73,10 +77,11 @@ class Method:
     forgets: bool = False
     merges: bool = False
     verbs_need: str = ""  # the setting without which it neither returns, forgets nor merges
+    learns: str = "graphs"  # or sessions
 
 
 class _Methods(Mapping[str, Method]):
-    """Every method by name, in order, read from its class when asked for.
+    """Every method by name, those of graphs in order; those of sessions are known too.
 
     One spelled out as `module:Class` is known once it was loaded, or a result has `described` it.
     """
@@ -89,19 +94,19 @@ class _Methods(Mapping[str, Method]):
 
     def __contains__(self, name: object) -> bool:
         known = name in _SPELLED_OUT or name in _DESCRIBED
-        return isinstance(name, str) and (known or name in REGISTRY)
+        return isinstance(name, str) and (known or name in registry_of(name))
 
     def __getitem__(self, name: str) -> Method:
         if name not in self:
             raise KeyError(name)
-        if name not in _SPELLED_OUT and name not in REGISTRY:
+        registry = registry_of(name)
+        if name not in _SPELLED_OUT and name not in registry:
             return _DESCRIBED[name]
         try:
-            if name not in REGISTRY.own:
+            if name not in registry.own:
                 method_class(name)  # for its checks
-            return Method(
-                **{**REGISTRY.facts(name, [f.name for f in fields(Method)]), "name": name}
-            )
+            facts = registry.facts(name, [f.name for f in fields(Method)])
+            return Method(**facts | {"name": name})
         except InputError as error:
             return Method(name, name, family="broken", keeps=str(error))
 
@@ -116,12 +121,25 @@ def described(method: Method) -> None:
     _DESCRIBED[method.name] = method
 
 
+def registry_of(name: str) -> Registry:
+    """Where a method of this name is listed."""
+    return RECOMMENDERS if name in RECOMMENDERS else REGISTRY
+
+
+def fitting_methods(learns: str) -> tuple[str, ...]:
+    """The names of the methods that learn graphs, or sessions."""
+    return (RECOMMENDERS if learns == "sessions" else REGISTRY).names()
+
+
 def method_class(name: str) -> type[Learner]:
     """The class behind a method's name; an unknown name prints the list, a broken one says why."""
-    from undrift.learners.base import Learner
+    from undrift.learners.parameters import Parameters
 
-    found = REGISTRY.load(name)
-    if not (isinstance(found, type) and issubclass(found, Learner)):
+    if name not in METHODS and ":" not in name:
+        raise REGISTRY.unknown(name, (*REGISTRY.names(), *RECOMMENDERS.names()))
+    found = registry_of(name).load(name)
+    verbs = all(hasattr(found, verb) for verb in ("observe", "settle", "state"))
+    if not (isinstance(found, type) and issubclass(found, Parameters) and verbs):
         raise InputError(
             f"method {name!r} is {found!r}, which is no learner; name a subclass of undrift.Learner"
         )
@@ -138,16 +156,17 @@ def method_class(name: str) -> type[Learner]:
     if ":" in name:
         _SPELLED_OUT.add(name)
     elif found.name != name:
+        package = registry_of(name).origin(name)
         raise InputError(
-            f"the package {REGISTRY.origin(name)} brings method {name!r}, whose class is called "
+            f"the package {package} brings method {name!r}, whose class is called "
             f"{found.name!r}; give the entry point the name of the class"
         )
-    return found
+    return cast("type[Learner]", found)
 
 
 def known_method(name: str) -> str:
     """The name of a method to record; only one spelled out as `module:Class` is loaded."""
-    if name not in REGISTRY:
+    if name not in registry_of(name):
         method_class(name)
     return recorded_name(name)
 
@@ -155,8 +174,9 @@ def known_method(name: str) -> str:
 def recorded_name(method: str | type[Learner]) -> str:
     """The name under which a method can be found again: short where it has one."""
     where = method if isinstance(method, str) else f"{method.__module__}:{method.__qualname__}"
-    private = next((name for name, kind in _WITH_EPSILON.items() if kind == where), where)
-    return next((name for name in REGISTRY.names() if REGISTRY.where(name) == where), private)
+    if where == "undrift.learners.private_propagation:PrivatePropagation":
+        return DEFAULT  # with `epsilon`
+    return next((name for name in REGISTRY.names() if REGISTRY.where(name) == where), where)
 
 
 def default_learner(seed: int = 0, device: str = "cpu") -> Learner:
@@ -207,8 +227,8 @@ def make_learner(name: str, /, **params: Any) -> Learner:
     >>> make_learner("adr", gamma=0.1).params()["gamma"]
     0.1
     """
-    if name in _WITH_EPSILON and params.get("epsilon") is not None:
-        module, _, kind = _WITH_EPSILON[name].partition(":")
-        private: type[Learner] = getattr(import_module(module), kind)
-        return private.from_params(**params)
+    if name == DEFAULT and params.get("epsilon") is not None:
+        from undrift.learners.private_propagation import PrivatePropagation
+
+        return PrivatePropagation.from_params(**params)
     return method_class(name).from_params(**params)

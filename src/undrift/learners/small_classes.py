@@ -18,7 +18,6 @@ LEAST_ROWS = 5
 What the number rests on: docs/privacy/guards.md.
 """
 
-
 MOST_RIGHT = 0.85
 """How often the best attack on one node may be right where noise stands in place of the guards.
 
@@ -33,10 +32,7 @@ def has_noise(learner: object) -> bool:
 
 
 def bounded(learner: object) -> bool:
-    """Whether noise bounds what a learner gives away of any node, so that no class needs a guard.
-
-    Not where the noise is too little (`MOST_RIGHT`) or comes from a known seed (`testing`).
-    """
+    """Whether noise that is enough (`MOST_RIGHT`), and of no known seed, stands for the guards."""
     account = getattr(learner, "account_", None)
     if account is None or getattr(learner, "testing", False):
         return False
@@ -44,10 +40,7 @@ def bounded(learner: object) -> bool:
 
 
 def check_class_rows(rows: Mapping[int, int] | None, least_rows: int) -> None:
-    """Reject a learner of which a class has fewer training nodes; None: it cannot tell.
-
-    >>> check_class_rows({4: 2}, least_rows=1)
-    """
+    """Reject a learner of which a class has fewer training nodes; None: it cannot tell."""
     few = {c: n for c, n in (rows or {}).items() if n < least_rows}
     if few:
         c, n = next(iter(few.items()))

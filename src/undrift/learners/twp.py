@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
@@ -10,20 +10,13 @@ from torch import Tensor
 from torch.nn import functional
 
 from undrift.encoders.encoder import Encoder, linear, whole_graph
-from undrift.encoders.training import Loss, cross_entropy
+from undrift.encoders.training import Loss, Model, cross_entropy
 from undrift.graphs import Graph
-from undrift.learners.parameters import check_not_negative
-from undrift.learners.parts.backbone import Backbone, Grid, Model
-from undrift.learners.parts.importance import (
-    Parameters,
-    PenaltyLearned,
-    learn_with_penalty,
-    loss_gradients,
-)
+from undrift.learners.parameters import NotNegative
+from undrift.learners.parts.backbone import Grid
+from undrift.learners.parts.importance import PenaltyLearned, loss_gradients, with_penalty
 from undrift.learners.parts.model_learner import ModelLearner, TaskTraining
 from undrift.sparse import Csr
-from undrift.streams.task import Task
-from undrift.typing import Progress
 
 
 def topology_gradient(encoder: Encoder, graph: Graph, *, aggregated: bool = False) -> Tensor:
@@ -36,15 +29,13 @@ def topology_gradient(encoder: Encoder, graph: Graph, *, aggregated: bool = Fals
     as in the public code: h is what the layer gives after aggregation, and the slope of leaky_relu
     is 0.2 in place of 0.01.
     """
-    layer, weight = encoder.layers[0], encoder.weights[0]
-    batch = whole_graph(encoder, graph)
-    features, hops = batch.features, batch.hops[: layer.hops]
+    layer, weight, batch = encoder.layers[0], encoder.weights[0], whole_graph(encoder, graph)
     first = layer.inputs if layer.own and not aggregated else 0
 
     def scored(live: Tensor) -> Tensor:
         if aggregated:
-            return linear(layer, hops, features, live)
-        return (features @ live)[:, : layer.outputs]
+            return linear(layer, batch.hops[: layer.hops], batch.features, live)
+        return (batch.features @ live)[:, : layer.outputs]
 
     with torch.no_grad():
         h = scored(weight[first:])
@@ -64,8 +55,7 @@ def _attention(edges: Csr, h: Tensor, slope: float) -> tuple[float, Tensor]:
     lengths, receiver, there = edges.indptr.diff().long(), edges.row_of_entry(), torch.tanh(h)
 
     def by_receiver(values: Tensor, how: str = "sum") -> Tensor:
-        found: Tensor = torch.segment_reduce(values, how, lengths=lengths)
-        return found
+        return torch.as_tensor(torch.segment_reduce(values, how, lengths=lengths))
 
     dots = edges.dots(there, h)
     scores = functional.leaky_relu(dots, slope)
@@ -107,37 +97,30 @@ class Twp(ModelLearner):
     family: ClassVar[str] = "regularisation"
     paper: ClassVar[str] = "Liu, Yang and Wang, AAAI 2021"
     keeps: ClassVar[str] = "one encoder and head, an importance and an anchor per parameter"
-    returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = PenaltyLearned
     no_sums: ClassVar[tuple[str, ...]] = ("model", "penalty")
+    phase: ClassVar[str] = "importance"
     gone: ClassVar[dict[str, Any]] = {"beta": 0.0}
     grid: ClassVar[Grid] = {"loss_strength": (1e2, 1e4, 1e6, 1e7), "topology_strength": (1e2, 1e4)}
 
-    loss_strength: float = 1e7
-    topology_strength: float = 1e2
+    loss_strength: NotNegative = 1e7
+    topology_strength: NotNegative = 1e2
     faithful: bool = False
-    backbone: Backbone = field(default_factory=Backbone)
 
-    def __post_init__(self) -> None:
-        check_not_negative(loss_strength=self.loss_strength)
-        check_not_negative(topology_strength=self.topology_strength)
-
-    def _learn(self, task: Task, progress: Progress) -> PenaltyLearned:
+    def _loss(self, training: TaskTraining) -> Loss:
+        before: PenaltyLearned | None = training.before
         fits: Loss = (lambda step: 2 * cross_entropy(step)) if self.faithful else cross_entropy
-        return learn_with_penalty(self, task, progress, self._importance, fits=fits)
+        return before.penalty.loss(1.0, fits) if before else fits
 
-    def _importance(self, training: TaskTraining, model: Model) -> Parameters:
-        """loss_strength I_loss + topology_strength I_topo, at the task's solution."""
-        task, size = training.task, self.backbone.batch_size
-        gradients, weights = loss_gradients(self.backbone, model, task, training.classes)
+    def _kept(self, training: TaskTraining, model: Model) -> PenaltyLearned:
+        size, loss, topology = self.backbone.batch_size, self.loss_strength, self.topology_strength
+        gradients, weights = loss_gradients(training, model)
         if self.faithful and size is not None and size < gradients.nodes.numel():
             squares = gradients.squared_batch_means(weights)
-            return tuple((self.loss_strength + self.topology_strength) * f for f in squares)
-        of_loss = gradients.mean(weights)
-        of_edges = topology_gradient(model.encoder, task.graph, aggregated=self.faithful)
-        of_topology = tuple(g if self.faithful else torch.zeros_like(g) for g in of_loss)
-        of_topology = (of_topology[0] + of_edges, *of_topology[1:])
-        return tuple(
-            self.loss_strength * a.square() + self.topology_strength * b.square()
-            for a, b in zip(of_loss, of_topology, strict=True)
-        )
+            return with_penalty(training, model, tuple((loss + topology) * f for f in squares))
+        of_loss, graph = gradients.mean(weights), training.task.graph
+        of_edges = topology_gradient(model.encoder, graph, aggregated=self.faithful)
+        first, *rest = (g if self.faithful else torch.zeros_like(g) for g in of_loss)
+        pairs = zip(of_loss, (first + of_edges, *rest), strict=True)
+        importance = tuple(loss * a.square() + topology * b.square() for a, b in pairs)
+        return with_penalty(training, model, importance)

@@ -1,4 +1,4 @@
-"""UGCN with SLDA: a random graph network, and the discriminant of class means in its features."""
+"""UGCN: linear discriminant analysis on layers that nobody trains."""
 
 from __future__ import annotations
 
@@ -13,32 +13,22 @@ from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.solve import factorise
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.additive import AdditiveLearner, Classifier, Known, RowPlan
-from undrift.learners.base import at_nodes
+from undrift.learners.additive import AdditiveLearner, Classifier, Known
 from undrift.learners.parts.backbone import Grid
-from undrift.sharing import once
+from undrift.learners.parts.expanded import DrawnRows
 from undrift.streams.task import Task
 from undrift.typing import Progress, Rows
 
 
 @dataclass(frozen=True)
-class LayerRows(RowPlan):
-    """The layers of a graph network, side by side; its weights are drawn from the seed."""
+class LayerRows(DrawnRows):
+    """The layers of a graph network with random weights, side by side."""
 
     num_features: int
     hidden: tuple[int, ...]
     seed: int
 
-    @property
-    def furthest(self) -> int:
-        """A hop per layer."""
-        return len(self.hidden)
-
-    def rows_of(self, graph: Graph, nodes: Tensor | None = None) -> Tensor:
-        """The row z, made for every node, once for learners side by side."""
-        return at_nodes(once(lambda: self._layers(graph), "rows", self, graph), nodes)
-
-    def _layers(self, graph: Graph) -> Tensor:
+    def _every(self, graph: Graph) -> Tensor:
         generator = torch.Generator().manual_seed(self.seed)
         operator = graph.operator().to(dtype=torch.float64)
         held: Rows = graph.features.double()
@@ -75,9 +65,6 @@ class Ugcn(AdditiveLearner[LayerRows, ClassSums, Classifier]):
     family: ClassVar[str] = "analytic"
     paper: ClassVar[str] = "Donghi et al., arXiv 2510.06819"
     keeps: ClassVar[str] = "class means and one covariance"
-    returns: ClassVar[bool] = True
-    forgets: ClassVar[bool] = True
-    merges: ClassVar[bool] = True
     learned_type: ClassVar[type] = Known[LayerRows, ClassSums, Classifier]
     grid: ClassVar[Grid] = {"shrinkage": (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)}
 
@@ -97,10 +84,8 @@ class Ugcn(AdditiveLearner[LayerRows, ClassSums, Classifier]):
         self, plan: LayerRows, classes: tuple[int, ...], sums: ClassSums, progress: Progress
     ) -> Classifier:
         """`P mu_c` and `-mu_c^T P mu_c / 2`."""
-        progress("classify", 0, 1)
         means = sums.moment / sums.counts.clamp(min=1)
         scatter = torch.addmm(sums.gram, sums.moment, means.T, alpha=-1)
         scatter *= (1 - self.shrinkage) / max(float(sums.counts.sum()), 1.0)
         weights = factorise(scatter, self.shrinkage).solve(means).contiguous()
-        progress("classify", 1, 1)
         return Classifier(weights, -(means * weights).sum(dim=0) / 2)

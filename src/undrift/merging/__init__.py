@@ -1,9 +1,10 @@
-"""Many encoders, one result: each merging rule in its own module, by name behind one door."""
+"""Many encoders, one result: merging rules by their names."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from undrift.errors import InputError
 from undrift.plugins import Registry
 from undrift.typing import public_names
 
@@ -17,18 +18,18 @@ RULES = Registry(
     "merging rule",
     "undrift.merging",
     {
-        "average": "undrift.merging.average:Average",
+        "average": "undrift.merging.weights:Average",
         "fisher": "undrift.merging.fisher:Fisher",
-        "magmax": "undrift.merging.magmax:MagMax",
-        "ties": "undrift.merging.ties:Ties",
+        "magmax": "undrift.merging.weights:MagMax",
+        "ties": "undrift.merging.weights:Ties",
         "regmean": "undrift.merging.regmean:RegMean",
         "ham": "undrift.merging.ham:Ham",
     },
 )
 """The merging rules by name; entry points of other packages in `undrift.merging` come after.
 
->>> list(RULES.own)
-['average', 'fisher', 'magmax', 'ties', 'regmean', 'ham']
+>>> "ham" in RULES, "hum" in RULES
+(True, False)
 """
 
 
@@ -38,14 +39,11 @@ def merging_rule(name: str) -> type[Merger]:
     >>> merging_rule("fisher").display
     'Fisher merging'
     """
-    from undrift.errors import InputError
-
     found: type[Merger] = RULES.load(name)
-    wanted = ("name", "display", "empty", "observe", "merge")
-    missing = [part for part in wanted if not hasattr(found, part)]
-    if missing:
-        raise InputError(
-            f"merging rule {name!r} has no {missing[0]}; see undrift.merging.merger.Merger for "
-            "what a rule must have"
-        )
+    for part in ("name", "display", "empty", "observe", "merge"):
+        if not hasattr(found, part):
+            raise InputError(
+                f"merging rule {name!r} has no {part}; see undrift.merging.merger.Merger for what "
+                "a rule must have"
+            )
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from torch import Tensor
 
@@ -35,11 +35,8 @@ class Ham:
     @classmethod
     def empty(cls, encoder: Encoder, settings: MergeSettings) -> Ham:
         """A bank for encoders of this shape that has seen no task."""
-        banks = (
-            RidgeBank.empty(weight.shape[0], settings.gamma, device=str(weight.device))
-            for weight in encoder.weights
-        )
-        return cls(tuple(banks))
+        gamma, weights = settings.gamma, encoder.weights
+        return cls(tuple(RidgeBank.empty(w.shape[0], gamma, str(w.device)) for w in weights))
 
     def add(
         self,
@@ -62,8 +59,7 @@ class Ham:
 
     def observe(self, adapted: Adapted) -> Ham:
         """The bank after the encoder of a task."""
-        weights = adapted.encoder.weights
-        return self.add(adapted.trace(), weights, adapted.row_weights)
+        return self.add(adapted.trace(), adapted.encoder.weights, adapted.row_weights)
 
     def merge(self) -> tuple[Tensor, ...]:
         """W_k^M of every layer (eq. 7), in float64."""
@@ -74,9 +70,5 @@ class Ham:
 
 def regression(rows: Rows, weight: Tensor) -> tuple[Rows, Tensor]:
     """A layer's inputs H_hat and outputs H_hat W, in float64; shared side by side."""
-
-    def make() -> tuple[Rows, Tensor]:
-        exact = rows.double()
-        return exact, exact @ weight.double()
-
-    return once(make, "ham", rows, weight)
+    exact: Any = once(rows.double, "exact rows", rows)
+    return exact, once(lambda: exact @ weight.double(), "outputs", exact, weight)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, Self, runtime_checkable
@@ -61,15 +60,12 @@ class Merger(Protocol):
     @classmethod
     def empty(cls, encoder: Encoder, settings: MergeSettings) -> Self:
         """The memory before the first task; `encoder` has the random weights it starts from."""
-        ...
 
     def observe(self, adapted: Adapted) -> Self:
         """The memory after this encoder; this one stays as it is."""
-        ...
 
     def merge(self) -> tuple[Tensor, ...]:
         """The merged weights, layer by layer."""
-        ...
 
 
 class Rule:
@@ -84,18 +80,6 @@ class Rule:
     def grams(self) -> tuple[RidgeStatistics, ...]:
         """No sum over rows."""
         return ()
-
-
-class WeightRule(Rule, ABC):
-    """A rule that needs nothing but weights."""
-
-    @abstractmethod
-    def add(self, weights: Sequence[Tensor]) -> Self:
-        """The memory after one more encoder."""
-
-    def observe(self, adapted: Adapted) -> Self:
-        """The memory after the encoder of a task."""
-        return self.add(adapted.encoder.weights)
 
 
 def check_layers(known: Sequence[Tensor], given: Sequence[Tensor], what: str = "weights") -> None:

@@ -9,34 +9,20 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from undrift.analytic.solve import factorise, solve_with
+from undrift.analytic.solve import factorise
 from undrift.analytic.statistics import RidgeStatistics
-from undrift.errors import InputError
 from undrift.merging.merger import Adapted, Rule, check_layers, nothing_added
 from undrift.typing import Rows
 
-OFF_DIAGONAL = 0.9
-"""What off-diagonal entries of a Gram matrix are multiplied with; the authors' constant."""
-
-# Added to the diagonal of every G_i, times its mean: the row of an input that no task used is
-# then a mean of the models' rows; without it the system would be singular.
-_FLOOR = 1e-9
-
-
-def _floor(diagonal: Tensor) -> Tensor:
-    mean = diagonal.mean()
-    return _FLOOR * torch.where(mean > 0, mean, 1.0)
-
-
-def _solved(sums: RidgeStatistics) -> Tensor:
-    return solve_with(factorise(sums.gram, 0.0), sums)
+OFF_DIAGONAL = 0.9  # times the off-diagonal entries of a Gram; the authors' constant
+_FLOOR = 1e-9  # of the mean of G_i, added to its diagonal: no system is singular
 
 
 @dataclass(frozen=True, eq=False)
 class RegMean(Rule):
     """`W = (sum_i G_i)^-1 sum_i G_i W_i` per layer, each G_i a mean over the task's nodes, shrunk.
 
-    G_i is the mean of `x x^T` over inputs x, its off-diagonal entries times `off_diagonal`.
+    G_i is the mean of `x x^T` over inputs x, its off-diagonal entries times 0.9.
     HAM keeps sums over nodes where this keeps means, so here every task has the same say.
     """
 
@@ -44,25 +30,15 @@ class RegMean(Rule):
     display: ClassVar[str] = "RegMean"
 
     layers: tuple[RidgeStatistics, ...] = ()
-    off_diagonal: float = OFF_DIAGONAL
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.off_diagonal <= 1:
-            raise InputError(
-                f"off_diagonal of RegMean must be from 0 to 1, not {self.off_diagonal}"
-            )
 
     def add(self, trace: Sequence[Rows], weights: Sequence[Tensor]) -> RegMean:
         """The memory after a task: `trace` is H_hat_k of its encoder, `weights` its W_k."""
-        layers = self.layers or tuple(
+        layers = self.layers or [
             RidgeStatistics.zero(w.shape[0], w.shape[1], str(w.device)) for w in weights
-        )
+        ]
         check_layers([s.moment for s in layers], weights)
-        added = (
-            _plus_task(sums, rows.to(dtype=torch.float64), weight.detach().double(), self)
-            for sums, rows, weight in zip(layers, trace, weights, strict=True)
-        )
-        return RegMean(tuple(added), self.off_diagonal)
+        parts = zip(layers, trace, weights, strict=True)
+        return RegMean(tuple(_plus_task(*part) for part in parts))
 
     @property
     def grams(self) -> tuple[RidgeStatistics, ...]:
@@ -77,17 +53,17 @@ class RegMean(Rule):
         """W of every layer, in float64."""
         if not self.layers:
             raise nothing_added(self.display)
-        return tuple(_solved(sums) for sums in self.layers)
+        solved = (factorise(sums.gram, 0.0).solve(sums.moment) for sums in self.layers)
+        return tuple(weights.contiguous() for weights in solved)
 
 
-def _plus_task(
-    sums: RidgeStatistics, rows: Rows, weight: Tensor, memory: RegMean
-) -> RidgeStatistics:
+def _plus_task(sums: RidgeStatistics, rows: Rows, weight: Tensor) -> RidgeStatistics:
     """Adds `a G + (1 - a) diag(G) + floor I` of these rows, and its product with W."""
-    n = rows.shape[0]
-    share = torch.full((n,), memory.off_diagonal / n, dtype=torch.float64, device=rows.device)
+    rows, weight, n = rows.double(), weight.detach().double(), rows.shape[0]
+    share = torch.full((n,), OFF_DIAGONAL / n, dtype=torch.float64, device=rows.device)
     added = sums.add(rows, rows @ weight, share)
     mean_squares = rows.square().sum(dim=0) / n  # the diagonal of rows^T rows
-    diagonal = (1 - memory.off_diagonal) * mean_squares + _floor(mean_squares)
+    mean = mean_squares.mean()
+    diagonal = (1 - OFF_DIAGONAL) * mean_squares + _FLOOR * torch.where(mean > 0, mean, 1.0)
     added.gram.diagonal().add_(diagonal)  # `add` made this tensor; nobody else has it
     return replace(added, moment=added.moment + diagonal.unsqueeze(1) * weight)

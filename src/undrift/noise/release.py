@@ -3,20 +3,65 @@
 from __future__ import annotations
 
 import math
+import os
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from hashlib import shake_256
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from scipy.special import ndtri
 from torch import Tensor
 
 from undrift.errors import InputError
 from undrift.noise.gaussian import check_guarantee, noise_multiplier
-from undrift.noise.sampling import GRID, Normal, on_grid, system_normal
 
 Array = npt.NDArray[np.float64]
+Normal = Callable[[int], Array]
+"""`draw(n)`: so many standard normal numbers in float64."""
+GRID = 2.0**-30
+"""What is released is a multiple of this: sums are rounded to it before noise, noise as well.
+
+On a grid the low bits of a sum, exact up to 2^23, do not give its input away (Mironov, CCS 2012).
+The normal numbers themselves are float64: docs/privacy/differential-privacy.md says how exact.
+"""
+
+
+def system_normal(n: int) -> Array:
+    """So many standard normal numbers, each from 64 fresh bits of the system, without a seed."""
+    return _normal(os.urandom(8 * n))
+
+
+def keyed_normal(key: bytes) -> Normal:
+    """The same numbers for the same secret key, and to whoever lacks it as good as the system's.
+
+    The bits are those of SHAKE-256 of the key and of how many calls there were before.
+    """
+    calls = 0
+
+    def draw(n: int) -> Array:
+        nonlocal calls
+        calls += 1
+        return _normal(shake_256(key + calls.to_bytes(8, "big")).digest(8 * n))
+
+    return draw
+
+
+def _normal(random: bytes) -> Array:
+    """A standard normal number from 52 of every 64 bits: with 53 one would be infinite."""
+    bits = np.frombuffer(random, dtype=np.uint64) >> np.uint64(12)
+    return np.asarray(ndtri((bits.astype(np.float64) + 0.5) * 2.0**-52), dtype=np.float64)
+
+
+def seeded_normal(*seed: int) -> Normal:
+    """The same numbers for the same seed, for tests alone: whoever has the seed has the noise."""
+    return np.random.default_rng(list(seed)).standard_normal
+
+
+def on_grid(values: Array) -> Array:
+    """The nearest multiples of `GRID`."""
+    return np.asarray(np.rint(values / GRID) * GRID, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -80,7 +125,8 @@ class Mechanism:
         """
         scales, d, c = self.scales, sums.width, sums.classes
         sigma = self.sigma(d, c)
-        upper, stretch = _upper_half(d)
+        upper = np.triu_indices(d)
+        stretch = np.where(upper[0] == upper[1], 1.0, math.sqrt(2.0))
 
         def noisy(values: Array) -> Array:
             return on_grid(values) + on_grid(sigma * draw(values.size)).reshape(values.shape)
@@ -93,13 +139,6 @@ class Mechanism:
         counts = noisy(sums.counts.cpu().numpy() * scales.count) / scales.count
         made = (torch.from_numpy(x).to(sums.gram.device) for x in (gram, moment, counts))
         return ClippedSums(*made)
-
-
-@lru_cache(maxsize=4)
-def _upper_half(width: int) -> tuple[tuple[Any, Any], Array]:
-    """The places of the upper half of a matrix, and what each is multiplied by."""
-    upper = np.triu_indices(width)
-    return upper, np.where(upper[0] == upper[1], 1.0, math.sqrt(2.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,11 +181,7 @@ class ClippedSums:
 
 
 def clipped(rows: Tensor) -> Tensor:
-    """Rows in float64, those longer than one shortened to it; never longer, rounding included.
-
-    >>> clipped(torch.tensor([[3.0, 4.0], [0.5, 0.0]])).round(decimals=3).tolist()
-    [[0.6, 0.8], [0.5, 0.0]]
-    """
+    """Rows in float64, those longer than one shortened to it; never longer, rounding included."""
     exact = rows.double()
     if not bool(exact.isfinite().all()):
         raise InputError("a row has a number that is not finite; no noise would hide it")

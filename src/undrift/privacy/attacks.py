@@ -1,25 +1,24 @@
 """Attacks on what a learner keeps: what can be read out of a state, measured.
 
-Threat model. The attacker holds a state file and knows the code, the seed and the
-hyperparameters, so that every random map is theirs too. They also know the graph of a batch, and
-make the row of a node as the learner did. They do not know which nodes were learned from. No
-attack asks the learner anything: all read the sums in the file (`kept_sums`), a Gram matrix
-`R = sum z z^T`, class means, or both.
+Threat model. The attacker holds a state file and knows the code, the seed, the hyperparameters
+and the graph of a batch: they make the row of a node as the learner did. They do not know which
+nodes were learned from. No attack asks the learner anything: all read the sums in the file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
 import torch
+from scipy.optimize import brentq
 from torch import Tensor
 from torch.nn import functional
 
 from undrift.formatting import counted
-from undrift.graphs import Graph
+from undrift.graphs import Graph, Scaling
 from undrift.learners.base import Learner
 from undrift.learners.kept import KeptSum
 from undrift.privacy import membership
@@ -38,12 +37,11 @@ _CONFIDENCE = 1.959964  # deviations of a normal distribution: 95 % within
 
 @dataclass(frozen=True)
 class Finding:
-    """What an attack found.
+    """What an attack on the sum `where` found.
 
-    `where`: the sum. `tried`: what was done, in words. `figure`: the result in terms of `measure`;
-    None where the attack could not be tried, and `tried` says why. `rows`: how many rows are in
-    the number that was attacked. `measured`: False where the figure is predicted from counts.
-    `interval`: where the figure lies with 95 % confidence (`auc_interval`).
+    `figure`: the result in terms of `measure`; None where the attack could not be tried, and
+    `tried` says why. `rows`: how many are in the number that was attacked. `measured`: False where
+    the figure is predicted from counts. `interval`: where it lies with 95 % confidence.
 
     >>> few = Finding("span", "mix", "20 rows against 8", "auc", 0.66, interval=(0.42, 0.83))
     >>> few.leaks, few.open, few.text
@@ -91,11 +89,9 @@ _UNLIKE = 0.8  # the cosine that no row of a node that was not summed may reach 
 def kept_sums(learner: Learner) -> list[KeptSum]:
     """The sums of `Learner.inventory`, whose rows are made of graphs as users give them."""
     scaling, sums = learner.scaling_, learner.inventory().sums
-    if scaling is None:
-        return list(sums)
 
     def scaled(kept: KeptSum, graph: Graph, nodes: Tensor) -> Tensor:
-        return kept.rows(graph.scaled(scaling), nodes)
+        return kept.rows(graph.scaled(scaling) if isinstance(scaling, Scaling) else graph, nodes)
 
     return [replace(each, rows=partial(scaled, each)) for each in sums]
 
@@ -123,11 +119,10 @@ class Candidates:
 def attack_state(
     learner: Learner, tasks: Iterable[Task], labels: Tensor | None = None
 ) -> list[Finding]:
-    """What each attack achieves on this learner, with batches as they were observed.
+    """What each attack achieves on this learner, with all batches as they were observed.
 
-    The attack on all candidates needs all of them. `labels`: the class of every node of all
-    batches, where a batch hides some. With too few nodes to compare, a finding without a figure
-    says so (`LEAST_COMPARED`). Cost: an eigendecomposition of every Gram matrix, and `fitted`.
+    `labels`: the class of every node of all batches, where a batch hides some. Cost: a few
+    factorisations of every Gram matrix, and `fitted`.
     """
     batches = list(tasks)
     found: list[Finding] = []
@@ -172,13 +167,14 @@ def membership_statistics(
 
 def _small_classes(kept: KeptSum, candidates: Candidates) -> Iterator[Finding]:
     there = candidates.labels[candidates.members].unique().tolist()
-    c = kept.smallest(there)
-    if c is None or kept.means is None or kept.counts is None:
+    smallest = kept.smallest(there)
+    if smallest is None or kept.means is None:
         return
+    c, rows = smallest
     own = candidates.members & (candidates.labels == kept.classes[c])
     cosine = float(cosines_beside(candidates.rows[own], *row_of_class(kept.means, c)).max())
     tried = f"the mean of class {kept.classes[c]}, the smallest, as a row of it"
-    yield Finding("small class", kept.name, tried, "cosine", cosine, int(kept.counts[c]))
+    yield Finding("small class", kept.name, tried, "cosine", cosine, int(rows))
 
 
 def _thin_columns(kept: KeptSum, candidates: Candidates) -> Iterator[Finding]:
@@ -196,12 +192,12 @@ def _memberships(kept: KeptSum, candidates: Candidates, *, whole: bool) -> Itera
     told = candidates.members
     members, others = int(told.sum()), int((~told).sum())
     if min(members, others) < LEAST_COMPARED:
-        why = "every node of a batch is in this sum, so there is no other node to tell it from"
-        if kept.nodes != "all":
-            why = (
-                f"{counted(members, 'row')} that were summed and {others} that were not: give "
-                f"batches with at least {LEAST_COMPARED} nodes that were not learned from"
-            )
+        why = (
+            "every node of a batch is in this sum, so there is no other node to tell it from"
+            if kept.nodes == "all"
+            else f"{counted(members, 'row')} that were summed and {others} that were not: give "
+            f"batches with at least {LEAST_COMPARED} nodes that were not learned from"
+        )
         yield Finding("membership", kept.name, why, "auc", None, kept.count)
         return
     tried = f"{members} rows that were summed against {others} that were not"
@@ -218,44 +214,33 @@ def predicted(learner: Learner) -> list[Finding]:
     bound; for membership by span, 1 where there are fewer rows than columns and 0.5 otherwise; for
     candidates that are all known, 1 where `rows <= d (d + 1) / 2`.
     """
-    return [finding for kept in kept_sums(learner) for finding in _predicted_of(kept)]
-
-
-def _predicted_of(kept: KeptSum) -> Iterator[Finding]:
-    c = kept.smallest()
-    if c is not None and kept.counts is not None:
-        rows = int(kept.counts[c])
-        tried = f"class {kept.classes[c]} is the smallest: {rows} rows"
-        cosine = (1 / max(rows, 1)) ** 0.5  # of rows at right angles
-        yield Finding("small class", kept.name, tried, "cosine", cosine, rows, measured=False)
-    if not kept.has_products:
-        return
-    n, d = kept.count, kept.width
-    numbers = d * (d + 1) // 2
-    if kept.seen is not None:
-        d, numbers = kept.seen.rank, int(kept.seen.seen.numel())
-    for name, least in (("span", d), ("all candidates", numbers)):
-        figure = 1.0 if n < least else 0.5
-        tried = f"{n} rows in {d} columns; fewer than {least} can be told apart"
-        yield Finding(name, kept.name, tried, "auc", figure, n, measured=False)
+    found = []
+    for kept in kept_sums(learner):
+        if smallest := kept.smallest():
+            c, rows = smallest[0], int(smallest[1])
+            tried = f"class {kept.classes[c]} is the smallest: {rows} rows"
+            cosine = (1 / max(rows, 1)) ** 0.5  # of rows at right angles
+            found.append(Finding("small class", kept.name, tried, "cosine", cosine, rows, False))
+        n, d = kept.count, kept.width
+        numbers = d * (d + 1) // 2
+        if kept.seen is not None:
+            d, numbers = kept.seen.rank, int(kept.seen.seen.numel())
+        for name, least in (("span", d), ("all candidates", numbers)) if kept.has_products else ():
+            figure = 1.0 if n < least else 0.5
+            tried = f"{n} rows in {d} columns; fewer than {least} can be told apart"
+            found.append(Finding(name, kept.name, tried, "auc", figure, n, False))
+    return found
 
 
 def row_of_class(means: Tensor, column: int) -> tuple[Tensor, Tensor]:
-    """What a state gives for a row of a class, `q_c / |q_c|`, and what all other classes share.
-
-    Of a class with one row the first is that row, up to its length. The second is the direction of
-    the other classes' mean.
-    """
+    """What a state gives for a row of a class, `q_c / |q_c|`, and the others' mean direction."""
     directions = functional.normalize(means.double().cpu().T, dim=1)
     others = directions.sum(dim=0) - directions[column]
     return directions[column], functional.normalize(others, dim=0)
 
 
 def cosines_beside(rows: Tensor, read: Tensor, shared: Tensor) -> Tensor:
-    """The cosine of what was read with each row, without the direction that all rows share.
-
-    1 is verbatim. Embeddings may all point nearly the same way; only the rest counts.
-    """
+    """The cosine of what was read with each row, without the direction that all rows share."""
 
     def rest(vectors: Tensor) -> Tensor:
         return vectors - torch.outer(vectors @ shared.double(), shared.double())
@@ -265,10 +250,9 @@ def cosines_beside(rows: Tensor, read: Tensor, shared: Tensor) -> Tensor:
 
 
 def read_rows(gram: Tensor, rows: Tensor, others: Tensor) -> Tensor:
-    """Which of `rows` are read from a column of R: like it, and no row of `others` is.
+    """Which of `rows` are read from a column `R_j = sum_i z_ij z_i`; no row of `others` is.
 
-    `R_j = sum_i z_ij z_i`: where one row has most of a column, such as a rare word, the column is
-    that row. Cost: d^2 for each row.
+    Where one row has most of a column, such as a rare word, the column is that row.
     """
     read = functional.normalize(gram.double().T, dim=1)
     theirs, strange = (
@@ -278,28 +262,11 @@ def read_rows(gram: Tensor, rows: Tensor, others: Tensor) -> Tensor:
     return ((theirs >= _LIKE) & ~alike).any(dim=0)
 
 
-def roc(statistic: Tensor, members: Tensor) -> tuple[Tensor, Tensor]:
-    """False and true positive rates `[k]` at every threshold, from none to all.
-
-    Larger means member. Equal values share a threshold, so their order does not count.
-    """
-    values, order = statistic.double().sort(descending=True)
-    hits = members[order].double()
-    last = torch.cat([values[1:] != values[:-1], torch.ones(1, dtype=torch.bool)])
-    found, wrong = hits.cumsum(0)[last], (1 - hits).cumsum(0)[last]
-    start = torch.zeros(1, dtype=torch.float64)
-    false = torch.cat([start, wrong / (1 - hits).sum().clamp(min=1)])
-    return false, torch.cat([start, found / hits.sum().clamp(min=1)])
-
-
 def auc(statistic: Tensor, members: Tensor) -> float:
-    """The chance that a member has a larger value than another node; ties count as half.
-
-    >>> auc(torch.tensor([1.0, 1.0]), torch.tensor([True, False]))
-    0.5
-    """
-    false, true = roc(statistic, members)
-    return float(torch.trapezoid(true, false))
+    """The chance that a member has a larger value than another node; ties count as half."""
+    inside, outside = statistic[members].double(), statistic[~members].double().sort().values
+    below = torch.searchsorted(outside, inside) + torch.searchsorted(outside, inside, right=True)
+    return float(below.double().mean()) / (2 * outside.numel())
 
 
 def auc_interval(area: float, members: int, others: int) -> tuple[float, float]:
@@ -307,23 +274,15 @@ def auc_interval(area: float, members: int, others: int) -> tuple[float, float]:
 
     The values t with `|t - area| <= 1.96 sqrt(V(t))`, for Hanley and McNeil's variance of equal
     groups, `V(t) = t (1 - t) (1 + N (1 - t) / (2 - t) + N t / (1 + t)) / (m n)`,
-    `N = (m + n) / 2 - 1` (Newcombe, Statistics in Medicine 25, 2006, method 5). It has a width at
-    1, too. Nodes count as drawn one by one.
+    `N = (m + n) / 2 - 1` (Newcombe, Statistics in Medicine 25, 2006, method 5).
     """
     both = (members + others) / 2 - 1
 
-    def apart(t: float) -> bool:
+    def beyond(t: float) -> float:
         variance = t * (1 - t) * (1 + both * (1 - t) / (2 - t) + both * t / (1 + t))
-        return (t - area) ** 2 > _CONFIDENCE**2 * variance / (members * others)
+        return (t - area) ** 2 - _CONFIDENCE**2 * variance / (members * others)
 
-    return _edge(apart, area, 0.0), _edge(apart, area, 1.0)
-
-
-def _edge(apart: Callable[[float], bool], inside: float, outside: float) -> float:
-    """Where values begin to be apart, by bisection from one that is not."""
-    if not apart(outside):
-        return outside
-    for _ in range(40):
-        middle = (inside + outside) / 2
-        inside, outside = (inside, middle) if apart(middle) else (middle, outside)
-    return outside
+    low, high = (
+        brentq(beyond, area, end) if area != end and beyond(end) > 0 else end for end in (0.0, 1.0)
+    )
+    return low, high

@@ -43,13 +43,12 @@ class AuditedSum:
 
 @dataclass(frozen=True)
 class Behind:
-    """How many rows stand behind the numbers of one sum.
+    """How many rows stand behind the numbers of one sum; None is unknown.
 
-    `columns` are directions where R is seen through a few of them. `smallest` is the class with the
-    fewest rows, and how many. `products`: whether R is kept, and not class means alone. `thinnest`
-    and `typical` are the least and the median of `(sum_c q_jc)^2 / R_jj` over the columns j that
-    are not negative: at least so many rows stand behind one (Cauchy-Schwarz). Where it is one,
-    column j of R is that row. None is unknown.
+    `columns`: or `directions`, where R is seen through a few. `smallest`: the class with the fewest
+    rows, and how many. `products`: whether R is kept, and not class means alone. `thinnest` and
+    `typical`: the least and the median of `(sum_c q_jc)^2 / R_jj` over the columns j that are not
+    negative, behind which stand at least so many rows (Cauchy-Schwarz).
     """
 
     name: str
@@ -75,11 +74,7 @@ class Behind:
 
 @dataclass(frozen=True)
 class Audit:
-    """What is kept, what stands behind it, what attacks find, and which thresholds are broken.
-
-    `broken` has a phrase for each, and `unjudged` one for whatever could not be judged; the audit
-    is passed without any of either.
-    """
+    """What is kept, what stands behind it, what attacks find, which thresholds are `broken`."""
 
     method: str
     kept: tuple[AuditedSum, ...]
@@ -119,6 +114,8 @@ class Audit:
         compared = [each for each in self.findings if each.interval is not None]
         if untried:
             return f"not tried on {', '.join(untried)}" + ", tried on others" * bool(compared)
+        if not self.findings:
+            return "none tried"
         if not any(each.measured for each in self.findings):
             return "foretold"
         wide = [each for each in compared if each.attack not in SHOWN_ONLY]
@@ -193,7 +190,6 @@ def _bound(learner: Learner) -> str:
 
 
 def _unjudged(learner: Learner, inventory: Inventory) -> Iterator[str]:
-    """A phrase for what a learner keeps and does not tell enough of."""
     found = unnamed(learner.learned_, inventory)
     if found:
         few = [f"{name} ({' x '.join(map(str, s))})" for name, s in list(found.items())[:_SHOWN]]
@@ -203,20 +199,16 @@ def _unjudged(learner: Learner, inventory: Inventory) -> Iterator[str]:
             "(Learner._inventory)"
         )
     for each in inventory.sums:
-        if each.has_means and each.counts is None:
+        if each.make_means and each.counts is None:
             yield f"{each.name}: how many rows each class has is not kept"
 
 
 def _behind(kept: KeptSum, names: Mapping[int, str]) -> Behind:
-    smallest, c = None, kept.smallest()
-    if c is not None and kept.counts is not None:
-        smallest = names[kept.classes[c]], round(float(kept.counts[c]))
-    seen = kept.seen is not None
-    told = Behind(kept.name, kept.count, kept.columns, smallest, kept.has_products, seen)
+    few = kept.smallest()
+    smallest = (names[kept.classes[few[0]]], round(few[1])) if few else None
+    told = kept.name, kept.count, kept.columns, smallest, kept.has_products, kept.seen is not None
     rows = _effective_rows(kept)
-    if not rows.numel():
-        return told
-    return replace(told, thinnest=float(rows.min()), typical=float(rows.median()))
+    return Behind(*told, *((float(rows.min()), float(rows.median())) if rows.numel() else ()))
 
 
 def _effective_rows(kept: KeptSum) -> Tensor:
@@ -266,7 +258,6 @@ def _open(findings: Iterable[Finding]) -> Iterator[str]:
 
 
 def _named(text: str, names: Mapping[int, str]) -> str:
-    """A sentence with classes by their names."""
     return re.sub(r"\bclass (\d+)\b", lambda m: f"class {names.get(int(m[1]), m[1])!r}", text)
 
 

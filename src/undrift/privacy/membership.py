@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import ceil, sqrt
+from typing import Any
 
+import numpy as np
 import torch
+from scipy.sparse.linalg import LinearOperator, cg
 from torch import Tensor
 
 from undrift.learners.kept import SeenThrough
@@ -22,10 +25,9 @@ _ENOUGH = 1e-4  # of the right side, that they may leave
 
 @dataclass(frozen=True, eq=False)
 class Distance:
-    """`(R + g I)^-1` of a Gram matrix R, for the few ridges g that attacks use.
+    """`(R + g I)^-1` of a Gram matrix R; g is relative to the mean diagonal.
 
-    Ridges are relative to the mean diagonal. A ridge that is too small for the rounding or noise
-    in R is raised until there is a Cholesky factor. Cost: d^3 / 3 for each, then d^2 per row.
+    A ridge too small for the rounding in R is raised. Cost: d^3 / 3 for each, then d^2 per row.
     """
 
     gram: Tensor
@@ -53,20 +55,13 @@ class Distance:
         return self.whitened(rows, ridge).square().sum(dim=1)
 
     def outside(self, rows: Tensor) -> Tensor:
-        """`|z - P z|^2 / |z|^2`, the share of a row outside the span of R: 0 for a member.
-
-        The limit of `g z^T (R + g I)^-1 z`, taken at a small g.
-        """
+        """The share of a row outside the span of R, 0 for a member: `g z^T (R + g I)^-1 z`."""
         _, level = self.factor(_SMALL)
         return level * self.leverage(rows) / rows.double().square().sum(dim=1).clamp(min=_TINY)
 
 
 def from_one_row(metric: Distance, rows: Tensor, count: int) -> dict[str, Tensor]:
-    """Four statistics of each row alone, by name; larger means member. `count`: the rows in R.
-
-    The share outside the span tells members where there are fewer rows than columns. A member with
-    `u = z^T (R - z z^T)^-1 z` has the leverage `u / (1 + u)`.
-    """
+    """Four statistics of each row alone, by name; larger means member. `count`: the rows in R."""
     outside = metric.outside(rows)
     return {
         "span": -torch.where(outside < _OUTSIDE, 0.0, outside),  # rounding is no evidence
@@ -77,11 +72,7 @@ def from_one_row(metric: Distance, rows: Tensor, count: int) -> dict[str, Tensor
 
 
 def normalised_leverage(metric: Distance, rows: Tensor) -> Tensor:
-    """Minus the leverage over the leverage under a ridge of a tenth of the mean diagonal.
-
-    Rows differ more in how unusual they are than by membership. The ridge hides the directions
-    that a row has made itself, so the divisor is how unusual the row is.
-    """
+    """Minus the leverage over that under a large ridge, which tells how unusual the row is."""
     return -metric.leverage(rows) / metric.leverage(rows, _SMOOTH).clamp(min=_TINY)
 
 
@@ -90,8 +81,7 @@ def _likelihood(metric: Distance, rows: Tensor, count: int) -> Tensor:
 
         (n - d - 2) / 2 log(1 - z^T R^-1 z) + z^T S^-1 z / 2
 
-    for R of n Gaussian rows of covariance S: R under the ridge of `normalised_leverage`, scaled so
-    that the median row cancels. With more columns than rows it is the leverage.
+    for R of n Gaussian rows of covariance S, scaled so that the median row cancels.
     """
     exact, smooth = metric.leverage(rows), metric.leverage(rows, _SMOOTH)
     freedom = count - metric.gram.shape[0] - 2
@@ -107,7 +97,7 @@ def own_class(gram: Tensor, sums: Tensor, counts: Tensor, rows: Tensor, columns:
 
         S = R - sum_c n_c mu_c mu_c^T,    -(z - mu_c)^T S^+ (z - mu_c) / smooth
 
-    `sums`: Q, a column per class. `columns`: the class of each row. Cost: another metric.
+    `sums`: Q, a column per class. `columns`: the class of each row.
     """
     means = (sums / counts.clamp(min=1)).double().cpu()
     around = gram.double().cpu() - means @ (means * counts.cpu()).T
@@ -128,9 +118,8 @@ def fitted(metric: Distance, count: int, rows: Tensor, *, ridge: float = 0.01) -
 
         min_m |R - sum_i m_i z_i z_i^T|^2 + lambda |m - n / N|^2
 
-    in the metric in which R is nearly the identity. R has d (d + 1) / 2 different numbers and m
-    has N. So N known candidates can be told apart in sqrt(2 N) columns, and no useful width is
-    safe. Rows that the attacker does not hold count as noise.
+    in the metric in which R is nearly the identity: N known candidates can be told apart in
+    sqrt(2 N) columns. Rows that the attacker does not hold count as noise.
     """
     z = metric.whitened(rows, _FITTED)
     whitened = metric.whitened(metric.whitened(metric.gram.cpu(), _FITTED).T, _FITTED)
@@ -159,46 +148,26 @@ def _fitted_products(
     def against(matrix: Tensor) -> Tensor:
         return ((left @ matrix) * right).sum(dim=1)
 
-    def times(m: Tensor) -> Tensor:
+    def times(values: Any) -> Any:
+        m = torch.from_numpy(values)
         product = against((left * m.unsqueeze(1)).T @ right) if kernel is None else kernel @ m
-        return product + ridge * diagonal.mean() * m
+        return (product + ridge * diagonal.mean() * m).numpy()
 
-    return _conjugate_gradients(times, against(rest))
+    operator = LinearOperator((number, number), matvec=times, dtype=np.float64)
+    found, _ = cg(operator, against(rest).numpy(), rtol=_ENOUGH, maxiter=_STEPS)
+    return torch.from_numpy(found)
 
 
 def _combined(width: int, columns: int) -> Tensor:
-    """`[d, k]`: so many random combinations of the columns; the columns where they are fewer."""
     if columns >= width:
         return torch.eye(width, dtype=torch.float64)
     generator = torch.Generator().manual_seed(width)
     return torch.randn(width, columns, dtype=torch.float64, generator=generator)
 
 
-def _conjugate_gradients(times: Callable[[Tensor], Tensor], right: Tensor) -> Tensor:
-    """The solution of a positive definite system, or the result of `_STEPS` steps."""
-    x = torch.zeros_like(right)
-    left, way = right.clone(), right.clone()
-    before = first = float(left @ left)
-    for _ in range(_STEPS):
-        if before <= _ENOUGH**2 * first:
-            break
-        product = times(way)
-        step = before / float(way @ product)
-        x += step * way
-        left -= step * product
-        now = float(left @ left)
-        way = left + now / before * way
-        before = now
-    return x
-
-
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """`Y = R omega` and the diagonal of R, for directions omega `[d, k]` that the attacker knows.
-
-    With `w = omega^T z`, `Y = sum z w^T` has d k equations, like a Gram matrix of sqrt(d k)
-    columns. `omega^T Y = sum w w^T` is a Gram matrix of k columns itself.
-    """
+    """`Y = R omega` and the diagonal of R, for known directions omega `[d, k]`; `w = omega^T z`."""
 
     seen: Tensor
     directions: Tensor
@@ -227,8 +196,8 @@ class Seen:
 
             e = z - Y (sum w w^T + lambda I)^-1 w,    -(e^T S^-1 e) / (z^T S^-1 z)
 
-        S is the Nystroem matrix of what was seen, with the true diagonal. A regression fits the
-        rows that it was made of better than others. Cost: 2 d k^2, and 4 d k per row.
+        S is the Nystroem matrix of what was seen, with the true diagonal. Cost: 2 d k^2, and
+        4 d k per row.
         """
         z = rows.double()
         w = z @ self.directions

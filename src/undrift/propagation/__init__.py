@@ -1,5 +1,5 @@
 """Propagation, the default method: a plan, rows, sums over them, and what the sums come to.
 
 Read it in this order: `plan` (every decision, made once), `mixes` and `features` (a graph becomes
-rows), `sums`, `solve`, `learner`; `private` is the same with noise.
+rows), `sums`, `solve`, `learner`.
 """

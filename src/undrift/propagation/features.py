@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from undrift.analytic.gram import chunks
 from undrift.analytic.random_maps import Fourier, Sketch
-from undrift.analytic.statistics import one_hot
+from undrift.analytic.statistics import chunks, one_hot
 from undrift.graphs import Graph, ReceptiveField
 from undrift.propagation.mixes import (
     Propagated,
@@ -21,32 +20,17 @@ from undrift.propagation.mixes import (
     row_normalised,
     rows_of_mixes,
 )
-from undrift.sparse import Csr, beside, row_index
+from undrift.sparse import Csr, beside
 from undrift.streams.task import Task
 from undrift.typing import Rows
 
 _SCORED_MB = {"cpu": 8, "cuda": 128}  # on a CPU their Fourier features stay in the cache
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-
-_FINE = 26  # columns of the count alone: two to each doubling, up to some eight thousand
+COUNTS = 26  # columns of the count alone: two to each doubling, up to some eight thousand
 _COARSE = 13  # places of the count and of the degree: one to each doubling
 _DEGREE_SCALE = 64.0  # of a degree over the root of all edges: most lie between 0.01 and 10
 _WEIGHT = 3.0  # of the columns: so much less than words they are shrunk
-COUNTS = _FINE  # columns that tell the feature count
 TABLE = _COARSE**2  # columns that tell the feature count and the degree together
 _NEAR = 1e-6  # of the length of W's columns: what float32 may not tell apart
-
-
-@dataclass(frozen=True, eq=False)
-class Sample:
-    """Training rows of a task, before Fourier features, with their targets."""
-
-    rows: Rows
-    targets: Tensor
-
-    def __len__(self) -> int:
-        return int(self.targets.shape[0])
 
 
 @dataclass(frozen=True)
@@ -56,8 +40,9 @@ class FeatureMap:
     `sketch`: rows of more columns are sketched to this many, shared among the channels of a mix; 0
     never. `fourier`: how many random Fourier features stand beside. Both maps come from the seed
     and are not stored. `power`: every entry z of a row becomes `sign(z) |z|^power`, and the row is
-    scaled to length one again. `rank`: how the rows are summed (`no_rows`). `counts`: columns that
-    tell how many features a node has, with `degrees` how many edges as well (`count_columns`).
+    scaled to length one again. `rank`: directions through which the Gram is seen (`ThinSums`); 0
+    keeps all of it (`ClassSums`). `counts`: columns that tell how many features a node has, with
+    `degrees` how many edges as well (`count_columns`).
     """
 
     propagated: Propagated
@@ -71,20 +56,7 @@ class FeatureMap:
 
     def plain(self, graph: Graph, nodes: Tensor, dtype: torch.dtype = torch.float64) -> Rows:
         """The rows of these nodes before Fourier features; of few nodes, on their field alone."""
-        field = self.field(graph, nodes)
-        if field is not None:
-            graph, nodes = field.graph, field.at
-        sketch = self.sketch_of(graph.num_features)
-        rows = self.propagated.rows(graph, nodes, sketch, dtype)
-        return self._completed(rows, graph, nodes)
-
-    def _completed(self, rows: Rows, graph: Graph, nodes: Tensor) -> Rows:
-        """Propagated rows with their power, and with columns beside them."""
-        parts = [self.powered(rows)]
-        if self.counts:
-            counted = count_columns(graph, nodes, degrees=self.degrees)
-            parts.append(counted.to(dtype=rows.dtype))
-        return parts[0] if len(parts) == 1 else beside(parts)
+        return plain_rows([self], graph, nodes, dtype)[0]
 
     def powered(self, rows: Rows) -> Rows:
         """Rows of length one, with their entries taken to the power."""
@@ -94,30 +66,22 @@ class FeatureMap:
             return row_normalised(rows.signed_power(self.power))
         return row_normalised(rows.sign() * rows.abs().pow(self.power))
 
-    def hops_of(self, graph: Graph, nodes: Tensor, least: int = 0) -> int | Tensor | None:
-        """How many hops the rows of these nodes look away; None: far (`Propagated.hops_of`)."""
-        if self.degrees:  # all edges
-            return None
-        return self.propagated.hops_of(graph, nodes, least)
-
-    def field(self, graph: Graph, nodes: Tensor) -> ReceptiveField | None:
-        """What the rows of these nodes depend on; None: much of the graph."""
-        hops = self.hops_of(graph, nodes)
-        return None if hops is None else ReceptiveField.of(graph, nodes, hops)
+    def reach(self, graph: Graph, nodes: Tensor) -> int | Tensor | None:
+        """How many hops away the rows of these nodes look; None: at much of the graph."""
+        return None if self.degrees else self.propagated.reach(graph, nodes)
 
     def width(self, num_features: int) -> int:
         """Columns of a row, Fourier features among them."""
-        columns = self._columns(num_features)
-        fourier = self.fourier_of(columns)
-        return columns + (fourier.outputs if fourier else 0)
+        sketch = self.sketch_of(num_features)
+        columns = num_features if sketch is None else sketch.size
+        return columns * self.propagated.blocks + self._counted + self.fourier
 
     def rows_of(self, graph: Graph, nodes: Tensor) -> Tensor:
         """The rows of these nodes as they are summed, dense."""
         rows = self.plain(graph, nodes)
         fourier = self.fourier_of(rows.shape[1])
-        if fourier is None:
-            return rows.to_dense()
-        return torch.cat([rows.to_dense(), fourier(rows)], dim=1)
+        dense = rows.to_dense()
+        return dense if fourier is None else torch.cat([dense, fourier(rows)], dim=1)
 
     def pieces(self, rows: Rows, budget_mb: float = 128) -> Iterator[tuple[slice, Rows]]:
         """Expanded rows, some at a time where Fourier features must be formed; else all."""
@@ -130,15 +94,12 @@ class FeatureMap:
         for where, part in chunks(rows, share * budget_mb):
             yield where, torch.cat([part.to_dense(), made(part)], dim=1)
 
-    def spread(self, graph: Graph, weights: Tensor, nodes: Tensor | None = None) -> Tensor:
-        """Scores of all or these nodes, up to a positive factor per node."""
-        if self._linear:
+    def spread(self, graph: Graph, weights: Tensor, nodes: Tensor) -> Tensor:
+        """Scores of these nodes, up to a positive factor per node."""
+        if self.power == 1 and not (self.fourier or self.counts):  # linear, up to its length
             sketch = self.sketch_of(graph.num_features)
-            asked = None if nodes is None else row_index(nodes, graph.num_nodes).to(graph.device)
-            return self.propagated.spread(graph, weights, sketch, asked)
-        everyone = torch.arange(graph.num_nodes, device=graph.device)
-        asked = everyone if nodes is None else row_index(nodes, graph.num_nodes)
-        return self.scored(self.plain(graph, asked, weights.dtype), weights)
+            return self.propagated.spread(graph, weights, nodes.to(graph.device), sketch)
+        return self.scored(self.plain(graph, nodes, weights.dtype), weights)
 
     def ranking(self, graph: Graph, weights: Tensor, nodes: Tensor) -> Tensor:
         """`spread` in float32; scores in float64 where its best two are too near.
@@ -156,17 +117,12 @@ class FeatureMap:
             rough[near] = self.scored(self.plain(graph, nodes[near.to(nodes.device)]), weights)
         return rough
 
-    @property
-    def _linear(self) -> bool:
-        """Whether a row is, up to its length, a linear function of features."""
-        return self.power == 1 and not (self.fourier or self.counts)
-
     def scored(self, rows: Rows, weights: Tensor) -> Tensor:
         """`Z W` of plain rows."""
-        parts = [weights.new_zeros(0, weights.shape[1])]  # rows of no node at all
         fourier = self.fourier_of(rows.shape[1])
         if fourier is None:
-            return torch.cat([*parts, rows.to(dtype=weights.dtype) @ weights])
+            return rows.to(dtype=weights.dtype) @ weights
+        parts = [weights.new_zeros(0, weights.shape[1])]  # rows of no node at all
         own, beside_it = weights[: rows.shape[1]], weights[rows.shape[1] :]
         made = fourier.drawn(rows.device, weights.dtype)
         for _, part in chunks(rows, _SCORED_MB[rows.device.type]):
@@ -176,61 +132,49 @@ class FeatureMap:
 
     def sketch_of(self, num_features: int) -> Sketch | None:
         """The sketch of features of so many columns; None where they are few enough."""
-        if not 0 < self.sketch < self.propagated.width(num_features):
-            return None
-        return Sketch(num_features, max(1, self.sketch // self.propagated.blocks), self.seed)
+        blocks = self.propagated.blocks
+        wide = 0 < self.sketch < num_features * blocks
+        return Sketch(num_features, max(1, self.sketch // blocks), self.seed) if wide else None
 
     def fourier_of(self, width: int) -> Fourier | None:
         """The Fourier features of plain rows of so many columns."""
-        if not self.fourier:
-            return None
-        return Fourier(width, self.fourier, seed=self.seed, blind=self._counted)
+        return Fourier(width, self.fourier, self.seed, self._counted) if self.fourier else None
 
     @property
     def _counted(self) -> int:
         """Columns that count."""
         return (COUNTS if self.counts else 0) + (TABLE if self.degrees else 0)
 
-    def _columns(self, num_features: int) -> int:
-        sketch = self.sketch_of(num_features)
-        columns = self.propagated.width(num_features if sketch is None else sketch.size)
-        return columns + self._counted
 
-
-def sample_of(
-    feature_map: FeatureMap, task: Task, classes: tuple[int, ...], within: Tensor | None = None
-) -> Sample:
-    """The training nodes of a task; with `within`, those of them that are in this mask."""
-    return samples_of([feature_map], task, classes, within)[0]
-
-
-def samples_of(
-    maps: Sequence[FeatureMap],
-    task: Task,
-    classes: tuple[int, ...],
-    within: Tensor | None = None,
-) -> list[Sample]:
-    """`sample_of` for each map; maps of the same hops share them where that is cheaper."""
+def training_rows(
+    maps: Sequence[FeatureMap], task: Task, classes: tuple[int, ...], within: Tensor | None = None
+) -> tuple[list[Rows], Tensor]:
+    """The plain rows of training nodes (of those in `within`) by each map, and their targets."""
     mask = task.train if within is None else task.train & within
     nodes = mask.nonzero().flatten()
-    targets = one_hot(task.labels[nodes], classes)
-    first, width = maps[0], task.graph.num_features
-    shared = len(maps) > 1 and all(
-        each.sketch_of(width) is None
-        and each.propagated.same_hops(first.propagated)
-        and each.field(task.graph, nodes) is None
-        for each in maps
-    )
-    if not shared:
-        return [Sample(each.plain(task.graph, nodes), targets) for each in maps]
-    mixed = rows_of_mixes([each.propagated for each in maps], task.graph, nodes)
-    return [
-        Sample(each._completed(rows, task.graph, nodes), targets)
-        for each, rows in zip(maps, mixed, strict=True)
-    ]
+    return plain_rows(maps, task.graph, nodes), one_hot(task.labels[nodes], classes)
 
 
-# columns that tell how many features and edges a node has -------------------------------------
+def plain_rows(
+    maps: Sequence[FeatureMap], graph: Graph, nodes: Tensor, dtype: torch.dtype = torch.float64
+) -> list[Rows]:
+    """`FeatureMap.plain` of each map; those of the same hops and sketch are made in one pass."""
+    reach = [each.reach(graph, nodes) for each in maps]
+    if None not in reach:
+        hops = [torch.as_tensor(far, device=graph.device).expand(nodes.shape) for far in reach]
+        field = ReceptiveField.of(graph, nodes, torch.stack(hops).amax(dim=0))
+        graph, nodes = (graph, nodes) if field is None else (field.graph, field.at)
+    mixes = [(each.propagated, each.sketch_of(graph.num_features)) for each in maps]
+    if len({(mix.mix == "separate", sketch) for mix, sketch in mixes}) == 1:
+        made = rows_of_mixes([mix for mix, _ in mixes], graph, nodes, mixes[0][1], dtype)
+    else:
+        made = [rows_of_mixes([mix], graph, nodes, sketch, dtype)[0] for mix, sketch in mixes]
+    for k, each in enumerate(maps):
+        made[k] = each.powered(made[k])
+        if each.counts:
+            counted = count_columns(graph, nodes, degrees=each.degrees)
+            made[k] = beside([made[k], counted.to(dtype=dtype)])
+    return made
 
 
 def count_columns(graph: Graph, nodes: Tensor, *, degrees: bool) -> Csr:
@@ -248,43 +192,28 @@ def count_columns(graph: Graph, nodes: Tensor, *, degrees: bool) -> Csr:
     [[0, 4]]
     """
     held = effective_feature_count(graph.features[nodes])
-    count = held.cpu().numpy()
-    fine, left = _between(2 * np.log2(1 + count), _FINE)
-    columns, shares = [fine, fine + 1], [left, 1 - left]
+    count, pointers = held.cpu().numpy(), graph.adjacency.indptr
+    cells = _between(2 * np.log2(1 + count), COUNTS)
     if degrees:
-        for column, share in _table(count, _relative_degrees(graph, nodes)):
-            columns.append(_FINE + column)
-            shares.append(share)
-    values = _WEIGHT * np.stack(shares, axis=1)
-    each = np.arange(len(count) + 1) * len(columns)
-    parts = (values.ravel(), np.stack(columns, axis=1).ravel(), each)
+        degree = (pointers[nodes + 1] - pointers[nodes]).cpu().numpy()
+        relative = _DEGREE_SCALE * degree / max(graph.num_edges, 1) ** 0.5
+        cells += [
+            (COUNTS + _COARSE * row + column, above * before)
+            for row, above in _between(np.log2(1 + count), _COARSE)
+            for column, before in _between(np.log2(1 + relative), _COARSE)
+        ]
+    columns, shares = (np.stack(part, axis=1) for part in zip(*cells, strict=True))
+    each = np.arange(len(count) + 1) * len(cells)
     width = COUNTS + (TABLE if degrees else 0)
+    parts = (_WEIGHT * shares.ravel(), columns.ravel(), each)
     matrix = sp.csr_matrix(parts, shape=(len(count), width))
     matrix.eliminate_zeros()
     return Csr.from_scipy(matrix, dtype=held.dtype).to(held.device)
 
 
-def _relative_degrees(graph: Graph, nodes: Tensor) -> FloatArray:
-    pointers = graph.adjacency.indptr
-    degree = (pointers[nodes + 1] - pointers[nodes]).cpu().numpy()
-    return np.asarray(_DEGREE_SCALE * degree / max(graph.num_edges, 1) ** 0.5, dtype=np.float64)
-
-
-def _table(count: FloatArray, degree: FloatArray) -> list[tuple[IntArray, FloatArray]]:
-    """The four cells that each node lies between, and its share of each."""
-    row, above = _between(np.log2(1 + count), _COARSE)
-    column, before = _between(np.log2(1 + degree), _COARSE)
-    cell = _COARSE * row + column
-    return [
-        (cell, above * before),
-        (cell + 1, above * (1 - before)),
-        (cell + _COARSE, (1 - above) * before),
-        (cell + _COARSE + 1, (1 - above) * (1 - before)),
-    ]
-
-
-def _between(place: FloatArray, columns: int) -> tuple[IntArray, FloatArray]:
-    """The column to the left of each place, and its share; what lies outside is in the last."""
+def _between(place: Any, columns: int) -> list[tuple[Any, Any]]:
+    """The two columns that each place lies between, with its share of each; the last holds more."""
     held = np.clip(place, 0, columns - 1)
     first = np.minimum(held.astype(np.int64), columns - 2)
-    return first, 1 - (held - first)
+    left = 1 - (held - first)
+    return [(first, left), (first + 1, 1 - left)]

@@ -2,65 +2,34 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import InitVar, dataclass
-from typing import Any, ClassVar, Self, final
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, final
 
 from torch import Tensor
 
 from undrift.errors import InputError
 from undrift.learners.additive import AdditiveLearner, Known
+from undrift.learners.base import Learner
 from undrift.learners.parameters import check_positive
-from undrift.propagation.mixes import Mix, Propagated
-from undrift.propagation.plan import (
-    First,
-    Plan,
-    Size,
-    Wanted,
-    association_of,
-    decided,
-    decides_badly,
-    homophily_of,
-    read_plan,
-)
+from undrift.propagation.mixes import Mix
+from undrift.propagation.plan import First, Plan, Size, Wanted, decided, decides_badly, read_plan
 from undrift.propagation.solve import Solved, candidate, selected_variant
 from undrift.propagation.sums import PropagationSums, edges_between
-from undrift.storage.state import State
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
-_PINNED = (
-    "mix",
-    "hops",
-    "evidence_threshold",
-    "homophily",
-    "fourier",
-    "sketch",
-    "rank",
-    "budget",
-)  # what a plan decides: with one given, these are not
+# what a plan decides: with one given, these are not
+_PINNED = ("mix", "hops", "evidence_threshold", "homophily", "fourier", "sketch", "rank", "budget")
+_UNCUT = Size(0, 0, 0)
 _WITH_NOISE = ("epsilon", "delta", "level", "class_list", "testing")  # of `PrivatePropagation`
 
 
-def homophily_weight(task: Task) -> float:
-    """How far neighbours resemble a node, 0 to 1 (`homophily_of`)."""
-    return homophily_of(edges_between(task, task.classes))
-
-
-def label_association(task: Task, least_classes: int = 3) -> float:
-    """How much a neighbour's class tells of a node's, 0 to 1 (`association_of`)."""
-    return association_of(edges_between(task, task.classes), least_classes)
-
-
-PropagationKnown = Known[Plan, PropagationSums, Solved]
-"""What is kept: sums, what their rows depend on, and what the selected variant's come to."""
-
-
 @dataclass(kw_only=True)
-class RowSettings:
+class RowSettings(Learner):
     """What `Propagation` and `PrivatePropagation` share: see there."""
 
     renamed: ClassVar[dict[str, str]] = {"words": "evidence_threshold", "trust": "homophily"}
+    solving: ClassVar[str] = "solve"
 
     gamma: float | None = None
     mix: Mix = "adaptive"
@@ -76,8 +45,13 @@ class RowSettings:
         if self.gamma is not None:
             check_positive(gamma=self.gamma)
         Wanted(self.sketch, self.fourier)
+        self._blank(1).propagated("mix")
+
+    def _blank(self, num_features: int, size: Size = _UNCUT) -> Plan:
+        """What the user said of the rows, in one feature variant."""
         damping = 1.0 if self.homophily is None else self.homophily
-        Propagated(self.mix, self.hops, self.evidence_threshold, damping)
+        how = self.mix, self.hops, self.evidence_threshold, damping, ("mix",), (size,)
+        return Plan(num_features, *how, seed=self.seed)
 
 
 @dataclass(kw_only=True)
@@ -120,15 +94,10 @@ class Propagation(RowSettings, AdditiveLearner[Plan, PropagationSums, Solved]):
     display: ClassVar[str] = "Propagation"
     family: ClassVar[str] = "analytic"
     keeps: ClassVar[str] = "sums over training nodes: R or a part of it, Q, counts"
-    returns: ClassVar[bool] = True
-    forgets: ClassVar[bool] = True
-    merges: ClassVar[bool] = True
-    learned_type: ClassVar[Any] = PropagationKnown
+    learned_type: ClassVar[Any] = Known[Plan, PropagationSums, Solved]
     gone: ClassVar[dict[str, Any]] = {
-        **dict.fromkeys(_WITH_NOISE, ...),
-        "epsilon": None,
-        "structure": False,
-    }
+        **dict.fromkeys(_WITH_NOISE, ...), "epsilon": None, "structure": False
+    }  # fmt: skip
     why_gone: ClassVar[str] = (
         "is no option here; for epsilon take undrift.PrivatePropagation, for structure the version "
         "that docs/decisions/0022 names"
@@ -139,30 +108,16 @@ class Propagation(RowSettings, AdditiveLearner[Plan, PropagationSums, Solved]):
     rank: int | None = None
     budget: float | str | None = None
     plan: str | Plan | None = None
-    epsilon: InitVar[Any] = None  # this and the next four are refused: `PrivatePropagation`
-    delta: InitVar[Any] = None
-    level: InitVar[Any] = None
-    class_list: InitVar[Any] = None
-    testing: InitVar[Any] = None
 
-    def __post_init__(self, *with_noise: Any) -> None:
-        if any(value is not None for value in with_noise):
-            raise InputError(
-                "propagation with noise is a learner of its own; write PrivatePropagation("
-                "epsilon=..., class_list=...), or make_learner('propagation', epsilon=...)"
-            )
+    def __post_init__(self) -> None:
         self._check_rows()
         Wanted(rank=self.rank, budget=self.budget)
         pinned = read_plan(self.plan)
         self.plan = None if pinned is None else pinned.to_json()  # as params and states have it
         beside = [name for name in _PINNED if getattr(self, name) != getattr(type(self), name)]
         if pinned is not None and beside:
-            raise InputError(
-                f"a plan decides {beside[0]} already; leave {beside[0]} away, or change it in the "
-                "plan"
-            )
-
-    # the plan ----------------------------------------------------------------------------
+            way = "leave it away, or change it in the plan"
+            raise InputError(f"a plan decides {beside[0]} already; {way}")
 
     @property
     def plan_(self) -> Plan | None:
@@ -181,30 +136,24 @@ class Propagation(RowSettings, AdditiveLearner[Plan, PropagationSums, Solved]):
 
     def _plan(self, task: Task, progress: Progress) -> Plan:
         width = task.graph.num_features
-        if self.plan is not None:
-            return self._pinned(width)
-        return self.plan_by(width, edges_between(task, task.classes), First.of(task))
+        pinned = self._pinned(width)  # then no edge is counted
+        return pinned or self.plan_by(width, edges_between(task), First.of(task))
 
     def plan_by(self, num_features: int, edges: Tensor, first: First) -> Plan:
         """What a first batch decides: its features, its labelled edges by class, and its size."""
-        if self.plan is not None:
-            return self._pinned(num_features)
-        how = self.mix, self.hops, self.evidence_threshold, 1.0, ("mix",), (Size(0, 0, 0),)
-        blank = Plan(num_features, *how, seed=self.seed)
         wanted = Wanted(self.sketch, self.fourier, self.rank, self.budget)
-        return decided(blank, wanted, edges, first, homophily=self.homophily, gamma=self.gamma)
+        free = {"measure": self.homophily is None, "select": self.gamma is None}
+        blank = self._blank(num_features)
+        return self._pinned(num_features) or decided(blank, wanted, edges, first, **free)
 
-    def _pinned(self, num_features: int) -> Plan:
+    def _pinned(self, num_features: int) -> Plan | None:
         pinned = read_plan(self.plan)
-        assert pinned is not None  # noqa: S101  # whoever asks has seen one
-        if pinned.num_features != num_features:
+        if pinned is not None and pinned.num_features != num_features:
             raise InputError(
                 f"the plan is for {pinned.num_features} features per node, this batch has "
                 f"{num_features}; give the same columns, or another plan"
             )
         return pinned
-
-    # sums, and what they come to -----------------------------------------------------------
 
     def _sums(
         self, plan: Plan, task: Task, within: Tensor | None, progress: Progress
@@ -217,17 +166,12 @@ class Propagation(RowSettings, AdditiveLearner[Plan, PropagationSums, Solved]):
     def _solve(
         self, plan: Plan, classes: tuple[int, ...], sums: PropagationSums, progress: Progress
     ) -> Solved:
-        progress("solve", 0, 1)
         candidates = {
             name: candidate(sums.variants[name], self.gamma, balanced=self.balanced)
             for name in sums.eligible()
         }
         selected = selected_variant({name: each.accuracy for name, each in candidates.items()})
-        answer = candidates[selected].selected(selected)
-        progress("solve", 1, 1)
-        return answer
-
-    # names of before -----------------------------------------------------------------------
+        return replace(candidates[selected], variant=selected)
 
     @classmethod
     def check_param(cls, name: str, value: Any) -> Any:
@@ -237,19 +181,3 @@ class Propagation(RowSettings, AdditiveLearner[Plan, PropagationSums, Solved]):
 
             return PrivatePropagation.check_param(name, value)
         return super().check_param(name, value)
-
-    def load(self, state: State) -> Self:
-        """Go on from a state of the same method with the same hyperparameters."""
-        return super().load(with_variants(state))
-
-
-def with_variants(state: State) -> State:
-    """A state of before feature variants were called so: they were banks."""
-
-    def named(parts: dict[str, Any]) -> dict[str, Any]:
-        return {re.sub(r"\bbank(s?)\b", r"variant\1", key): parts[key] for key in parts}
-
-    params = dict(state.params)
-    if isinstance(params.get("plan"), str):
-        params["plan"] = Plan.from_json(params["plan"]).to_json()
-    return State(state.method, params, named(state.tensors), named(state.values))

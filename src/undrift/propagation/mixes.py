@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
 
-from undrift.analytic.gram import chunks
 from undrift.analytic.random_maps import Sketch
+from undrift.analytic.statistics import chunks
 from undrift.errors import InputError, unknown_name
 from undrift.graphs import Graph, ReceptiveField
-from undrift.propagation.hops import Hops, Mixing
-from undrift.sparse import Csr
+from undrift.learners.parameters import check_positive
+from undrift.sparse import Csr, beside, dense_columns, plus, product_in_cache
 from undrift.typing import Rows
 
 Mix = Literal["adaptive", "mean", "hop", "concat", "separate"]
 _LEAST = 1e-3  # a hop that weighs less at a node is left out there
 _NEIGHBOUR_SCALE = 2.0  # a mean over neighbours is shorter than one row; about makes up for it
-
 _FEW = 16  # of more than one in so many nodes no field is looked for
-_MANY = 4  # from one in so many nodes on, evidence is summed at all of them
-
 _FARTHEST = 1000  # hops: farther than any graph of people, papers or shops is wide
+_FULL_FROM = 24  # rows with more than one entry in this many cells are cheaper dense
+_MANY = 4  # from one in so many nodes on, evidence is summed at all of them
+_BLOCK = {"cpu": 2**21, "cuda": 2**28}  # cells of a block, held for every hop; a GPU has room
+_NARROWEST = 64  # columns of a block, at least
+Evidence = Callable[[int, Tensor], Tensor]
+"""`e(k, nodes) = (B + I)^k m` at these nodes (indices), m their effective feature counts."""
 
 
 @dataclass(frozen=True)
@@ -60,133 +62,96 @@ class Propagated:
             raise unknown_name("mix", self.mix, get_args(Mix))
         if not 0 <= self.hops <= _FARTHEST or self.hops != int(self.hops):
             raise InputError(f"hops must be a whole number from 0 to {_FARTHEST}, not {self.hops}")
-        if not self.evidence_threshold > 0:
-            raise InputError(
-                f"evidence_threshold must be greater than 0, not {self.evidence_threshold}"
-            )
+        check_positive(evidence_threshold=self.evidence_threshold)
         if not 0 <= self.homophily <= 1:
             raise InputError(f"homophily must be from 0 to 1, not {self.homophily}")
-
-    def width(self, num_features: int) -> int:
-        """Columns of a row."""
-        return num_features * self.blocks
 
     @property
     def blocks(self) -> int:
         """How many times the features stand side by side in a row."""
         return self.hops + 1 if self.mix in ("concat", "separate") else 1
 
-    def weights_at(self, graph: Graph, nodes: Tensor | None = None) -> list[Tensor]:
-        """The entries of D_0, D_1, ... at these nodes (indices); None: at all."""
-        if nodes is None:
-            nodes = torch.arange(graph.num_nodes, device=graph.device)
-        ones = torch.ones(nodes.numel(), dtype=torch.float64, device=graph.device)
+    def weights_at(self, graph: Graph, nodes: Tensor) -> list[Tensor]:
+        """The entries of D_0, D_1, ... at these nodes (indices)."""
         same = self.same_for_all()
-        if same is not None:
-            return [weight * ones for weight in same]
-        evidence, weights = Evidence(graph), [ones]
-        taking = torch.arange(nodes.numel(), device=graph.device)
+        if same is None:
+            return self.by_evidence(evidence_of(graph), nodes)
+        ones = torch.ones(nodes.numel(), dtype=torch.float64, device=graph.device)
+        return [weight * ones for weight in same]
+
+    def by_evidence(self, evidence: Evidence, nodes: Tensor) -> list[Tensor]:
+        """The adaptive weights D_0, D_1, ... at these nodes, up to the last hop that one takes."""
+        ones = torch.ones(nodes.numel(), dtype=torch.float64, device=nodes.device)
+        weights, taking = [ones], torch.arange(nodes.numel(), device=nodes.device)
         for k in range(1, self.hops + 1):
+            held = evidence(k - 1, nodes[taking])
+            lacking = (1 - held / self.evidence_threshold).clamp(min=0)
+            found = lacking * self.homophily**k
             weight = torch.zeros_like(ones)
-            weight[taking] = self._weight(evidence.within(k - 1, nodes[taking]), k)
+            weight[taking] = torch.where(found < _LEAST, 0.0, found)
             taking = (weight > 0).nonzero().flatten()
             if not taking.numel():
                 break
             weights.append(weight)
         return weights
 
-    def _weight(self, reached: Tensor, hop: int) -> Tensor:
-        """What a hop weighs where so much evidence is reached before it."""
-        weight = (1 - reached / self.evidence_threshold).clamp(min=0) * self.homophily**hop
-        return torch.where(weight < _LEAST, 0.0, weight)
-
     def same_for_all(self) -> list[float] | None:
         """The weight of each hop, where it is the same at every node; else None (`by_evidence`)."""
-        if self.mix == "separate":
-            return [1.0, *([_NEIGHBOUR_SCALE] * self.hops)]
         if self.mix == "adaptive":
             return None
-        taken = [self.mix != "hop" or k == self.hops for k in range(self.hops + 1)]
-        return [self.homophily**k * there for k, there in enumerate(taken)]
+        if self.mix == "separate":
+            return [1.0, *([_NEIGHBOUR_SCALE] * self.hops)]
+        every = range(self.hops + 1)
+        return [self.homophily**k * (self.mix != "hop" or k == self.hops) for k in every]
 
-    def by_evidence(self, counts: Tensor, spread: Callable[[Tensor], Tensor]) -> Iterator[Tensor]:
-        """The adaptive weights D_0, D_1, ... of feature counts; `spread` is the product with B."""
-        yield torch.ones_like(counts)
-        reached = counts
-        for k in range(1, self.hops + 1):
-            weight = self._weight(reached, k)
-            if not bool(weight.any()):
-                return
-            yield weight
-            if k < self.hops:
-                reached = reached + spread(reached)
-
-    def reach(self, graph: Graph) -> Tensor:
-        """For every node, the hops that its row looks away."""
-        reach = torch.zeros(graph.num_nodes, dtype=torch.int64, device=graph.device)
-        for k, weight in enumerate(self.weights_at(graph)):
-            reach[weight > 0] = k
-        return reach
-
-    def hops_of(self, graph: Graph, nodes: Tensor, least: int = 0) -> int | Tensor | None:
-        """How many hops the rows of these nodes look away, at least so many; None: far.
+    def reach(self, graph: Graph, nodes: Tensor) -> int | Tensor | None:
+        """How many hops away the rows of these nodes look; None: at much of the graph.
 
         Adaptive nodes take hops while they lack evidence, so the field grows hop by hop, and only
         around those that take another.
         """
         if nodes.numel() * _FEW > graph.num_nodes:
             return None
-        if self.mix != "adaptive":
-            return max(self.hops, least)
+        same = self.same_for_all()
+        if same is not None:
+            return max((k for k, weight in enumerate(same) if weight > 0), default=0)
         nodes = nodes.to(graph.device)
-        taken = torch.full_like(nodes, least)
-        taking = torch.arange(nodes.numel(), device=graph.device)
+        reach, taking = torch.zeros_like(nodes), torch.arange(nodes.numel(), device=nodes.device)
         for k in range(self.hops):
             field = ReceptiveField.of(graph, nodes[taking], k)
             if field is None:
                 return None
-            taking = taking[self._takes(field.graph, k + 1)[field.at]]
+            taking = taking[self._takes(field.graph, field.at, k + 1)]
             if not taking.numel():
                 break
-            taken[taking] = max(k + 1, least)
-        return taken
+            reach[taking] = k + 1
+        return reach
 
     def looks(self, graph: Graph, nodes: Tensor, hops: int) -> Tensor:
         """Whether the rows of these nodes look so many hops away."""
+        same = self.same_for_all()
+        if same is not None:
+            return torch.full(nodes.shape, any(same[hops:]), device=nodes.device)
         field = ReceptiveField.of(graph, nodes, hops - 1)
-        if field is None:
-            return self._takes(graph, hops)[nodes]
-        return self._takes(field.graph, hops)[field.at]
+        return self._takes(*((graph, nodes) if field is None else (field.graph, field.at)), hops)
 
-    def _takes(self, graph: Graph, hop: int) -> Tensor:
-        weights = self.weights_at(graph)
-        if hop >= len(weights):
-            return torch.zeros(graph.num_nodes, dtype=torch.bool, device=graph.device)
-        return weights[hop] > 0
+    def _takes(self, graph: Graph, nodes: Tensor, hop: int) -> Tensor:
+        weights = replace(self, hops=min(hop, self.hops)).weights_at(graph, nodes)
+        return weights[hop] > 0 if hop < len(weights) else torch.zeros_like(nodes).bool()
 
-    def rows(
-        self,
-        graph: Graph,
-        nodes: Tensor,
-        sketch: Sketch | None = None,
-        dtype: torch.dtype = torch.float64,
-    ) -> Rows:
+    def rows(self, graph: Graph, nodes: Tensor, sketch: Sketch | None = None) -> Rows:
         """Z at these nodes (indices), rows of length one: `rows_of_mixes` of this one."""
-        return rows_of_mixes([self], graph, nodes, sketch, dtype)[0]
+        return rows_of_mixes([self], graph, nodes, sketch)[0]
 
     def of_columns(self, graph: Graph, nodes: Tensor, columns: Tensor) -> Tensor:
         """`sum_k D_k A^k C` at these nodes, for other columns C of every node, dense."""
-        hops = self._hops([self], graph, nodes)
-        return hops.mixed(columns[hops.start], dtype=columns.dtype)[0].to_dense()
+        hops = Hops.at_nodes([self], graph, nodes)
+        return hops.mixed(hops.first(columns), dtype=columns.dtype)[0].to_dense()
 
     def spread(
-        self,
-        graph: Graph,
-        weights: Tensor,
-        sketch: Sketch | None = None,
-        nodes: Tensor | None = None,
+        self, graph: Graph, weights: Tensor, nodes: Tensor, sketch: Sketch | None = None
     ) -> Tensor:
-        """`Z W` for all or these nodes, up to a positive factor per node, which no argmax sees.
+        """`Z W` for these nodes, up to a positive factor per node, which no argmax sees.
 
         `sum_k D_k A^k (X W)` multiplies `nodes x classes` numbers instead of `nodes x width`. With
         channels it is `X W_0 + A (X W_1 + A (...))`. Cost: 2 nnz(X) C + 2 hops nnz(A) C
@@ -194,36 +159,128 @@ class Propagated:
         """
         blocks = [sketch.lift(w) if sketch else w for w in weights.chunk(self.blocks)]
         if self.blocks == 1:
-            asked = torch.arange(graph.num_nodes, device=graph.device) if nodes is None else nodes
-            hops = self._hops([self], graph, asked)
-            held = graph.features if hops.everywhere else graph.features[hops.start]
-            return hops.mixed(_times(held, blocks[0]), dtype=weights.dtype)[0].to_dense()
+            hops = Hops.at_nodes([self], graph, nodes)
+            held = _times(hops.first(graph.features), blocks[0])
+            return hops.mixed(held, dtype=weights.dtype)[0].to_dense()
         each = self.same_for_all() or []
         total = each[-1] * _times(graph.features, blocks[-1])
-        for k in range(len(blocks) - 2, -1, -1):
-            at = nodes if k == 0 else None
-            features = graph.features if at is None else graph.features[at]
-            further = graph.operator.times(total, at, **self._kind())
+        for k in reversed(range(self.hops)):
+            features = graph.features if k else graph.features[nodes]
+            further = graph.operator.times(total, None if k else nodes, **self.operator)
             total = further.add_(_times(features, blocks[k]), alpha=each[k])
         return total
 
-    @staticmethod
-    def _hops(mixes: Sequence[Propagated], graph: Graph, nodes: Tensor) -> Hops:
-        mixing = [Mixing(mix.weights_at(graph, nodes), mix.blocks == 1) for mix in mixes]
-        operator = partial(mixes[0]._operator, graph)
-        return Hops.at_nodes(operator, mixing, nodes, graph.num_nodes)
-
-    def _operator(self, graph: Graph, nodes: Tensor | None = None) -> Csr:
-        """A, or its rows of these nodes."""
-        kind = self._kind()
-        return graph.operator(**kind) if nodes is None else graph.operator.rows(nodes, **kind)
-
-    def _kind(self) -> dict[str, Any]:
+    @property
+    def operator(self) -> dict[str, Any]:
+        """Which operator of a graph A is, as `Graph.operator` takes it."""
         return {"kind": "row", "self_loops": False} if self.mix == "separate" else {}
 
-    def same_hops(self, other: Propagated) -> bool:
-        """Whether both are mixed of the same hops."""
-        return (self.mix == "separate") == (other.mix == "separate")
+
+@dataclass(frozen=True, eq=False)
+class Taken:
+    """What a mix takes of a hop: `held[at]`, weighed, belongs to the rows `rows`."""
+
+    rows: Tensor
+    at: Tensor
+    weight: Tensor
+
+    def of(self, held: Any) -> Any:
+        """The part of these rows."""
+        return held[self.at] * self.weight.to(held.dtype).unsqueeze(1)
+
+
+@dataclass(frozen=True, eq=False)
+class Hops:
+    """`sum_k D_k A^k H` at some nodes: hop k only where one takes it or a later hop passes.
+
+    Several mixes of the same hops are made in one pass. `start`: the nodes at which H is read,
+    rising. `products[k]`: from hop k to the next. `taken[k]`: what each mix takes of hop k.
+    `channels`: how many hops stand side by side in each mix; 1: they are summed.
+    """
+
+    start: Tensor
+    products: list[Csr]
+    taken: list[list[Taken]]
+    channels: Sequence[int]
+
+    @classmethod
+    def at_nodes(cls, mixes: Sequence[Propagated], graph: Graph, nodes: Tensor) -> Hops:
+        """For these nodes (indices) of a graph."""
+        products: list[Csr] = []
+        taken: list[list[Taken]] = []
+        weights = [mix.weights_at(graph, nodes) for mix in mixes]
+        for k in reversed(range(max(map(len, weights)))):
+            own = [each[k] if k < len(each) else nodes * 0.0 for each in weights]
+            rows = [(w > 0 if k else w >= 0).nonzero().flatten() for w in own]  # H is for all
+            there = torch.zeros(graph.num_nodes, dtype=torch.bool, device=graph.device)
+            for some in (*(nodes[taking] for taking in rows), *(p.indices for p in products[:1])):
+                there[some] = True
+            computed = there.nonzero().flatten()
+            whole = computed.numel() == graph.num_nodes
+            if products and not whole:
+                products[0] = products[0].over(computed)
+            each = zip(rows, own, strict=True)
+            at = [Taken(r, torch.searchsorted(computed, nodes[r]), w[r]) for r, w in each]
+            taken.insert(0, at)
+            if k:
+                of, kind = graph.operator, mixes[0].operator
+                products.insert(0, of(**kind) if whole else of.rows(computed, **kind))
+        return cls(computed, products, taken, [mix.blocks for mix in mixes])
+
+    def first(self, rows: Rows) -> Rows:
+        """Of the rows of all nodes those at `start`."""
+        return rows if self.start.numel() == rows.shape[0] else rows[self.start]
+
+    def mixed(
+        self, held: Rows, scale: Tensor | None = None, dtype: torch.dtype = torch.float64
+    ) -> list[Rows]:
+        """Each mix in this type, where `held` are the rows of H at `start`.
+
+        Sparse rows stay sparse while that is cheaper; then, some columns at a time, they are
+        dense. `scale`: a factor of every row of a dense H.
+        """
+        (count, width), done = (self.taken[0][0].rows.numel(), held.shape[1]), 0
+        parts: list[list[Rows]] = [[] for _ in self.channels]
+        if isinstance(held, Csr):
+            parts = [[taken.of(held)] for taken in self.taken[0]]
+            while done < len(self.products) and held.nnz * _FULL_FROM <= held.shape[0] * width:
+                held = self.products[done].to(dtype=dtype) @ held
+                done += 1
+                for mine, taken, side in zip(parts, self.taken[done], self.channels, strict=True):
+                    part = taken.of(held).at_rows(taken.rows, count)
+                    if side > done:
+                        mine.append(part)
+                    elif side == 1 and taken.rows.numel():
+                        mine[0] = plus(mine[0], part)
+            if done == len(self.products):
+                return [mine[0] if len(mine) == 1 else beside(mine) for mine in parts]
+        shapes = [(count, width * side) for side in self.channels]
+        results = [torch.zeros(shape, dtype=dtype, device=held.device) for shape in shapes]
+        for result, mine in zip(results, parts, strict=True):
+            for k, part in enumerate(mine):
+                result[:, k * width : (k + 1) * width] = part.to_dense()
+        left = range(done + bool(parts[0]), len(self.taken))
+        size = max(_NARROWEST, _BLOCK[held.device.type] // max(1, held.shape[0]))
+        for start in range(0, width, size):
+            columns = slice(start, min(start + size, width))
+            some = dense_columns(held, columns).to(dtype)
+            some = some if scale is None else some * scale.to(dtype).unsqueeze(1)
+            for k in left:
+                some = product_in_cache(self.products[k - 1], some) if k else some
+                self._add_(results, k, columns, some)
+        return [*results]
+
+    def _add_(self, results: list[Tensor], k: int, columns: slice, held: Tensor) -> None:
+        """Add what each mix takes of some columns of hop k."""
+        for result, taken, side in zip(results, self.taken[k], self.channels, strict=True):
+            shift = 0 if side == 1 else k * (result.shape[1] // side)
+            there = result[:, columns.start + shift : columns.stop + shift]
+            if not k:
+                there[:] = taken.of(held)
+            elif taken.rows.numel() == result.shape[0]:
+                there += taken.of(held)
+            elif taken.rows.numel():
+                there[taken.rows] += taken.of(held)
 
 
 def rows_of_mixes(
@@ -235,13 +292,12 @@ def rows_of_mixes(
 ) -> list[Rows]:
     """Z at these nodes (indices) for each mix of the same hops, rows of length one, in one pass.
 
-    Sparse features stay sparse while that is cheaper, then they are dense, some columns at a time.
     In float64 a row does not depend, to 1e-12, on which others there are. A `sketch` of the
     columns comes first: `(A X) S = A (X S)`. Cost: 2 columns operations per edge into a node that
     a hop computes.
     """
-    hops = Propagated._hops(mixes, graph, nodes.to(graph.device))
-    held = graph.features if hops.everywhere else graph.features[hops.start]
+    hops = Hops.at_nodes(mixes, graph, nodes.to(graph.device))
+    held = hops.first(graph.features)
     if isinstance(held, Csr) or sketch is not None:
         held = row_normalised(held.to(dtype=dtype))
         mixed = hops.mixed(held if sketch is None else sketch(held), dtype=dtype)
@@ -250,30 +306,23 @@ def rows_of_mixes(
     return [_scaled_in_place(z) for z in mixed]
 
 
-class Evidence:
-    """The effective feature counts within so many hops, where they are asked for."""
+def evidence_of(graph: Graph) -> Evidence:
+    """Of a graph in memory; where few nodes are asked for, it is made at few."""
+    edges, everywhere = graph.adjacency, [effective_feature_count(graph.features)]
 
-    def __init__(self, graph: Graph) -> None:
-        self._edges = graph.adjacency
-        self._everywhere = [effective_feature_count(graph.features)]
-
-    def within(self, hops: int, nodes: Tensor) -> Tensor:
-        """`(B + I)^hops m` at these nodes (indices), B the unweighted adjacency, m their counts."""
-        if hops < len(self._everywhere):
-            return self._everywhere[hops][nodes]
-        if nodes.numel() * _MANY > self._edges.shape[0]:
-            while hops >= len(self._everywhere):
-                known = self._everywhere[-1]
-                self._everywhere.append(known + self._edges.sums_over_columns(known))
-            return self._everywhere[hops][nodes]
-        rows = self._edges[nodes]
-        there = torch.zeros(self._edges.shape[0], dtype=torch.bool, device=nodes.device)
-        there[nodes] = True
-        there[rows.indices] = True
-        around = there.nonzero().flatten()
-        known = torch.zeros_like(self._everywhere[0])
-        known[around] = self.within(hops - 1, around)
+    def within(hops: int, nodes: Tensor) -> Tensor:
+        if hops < len(everywhere) or nodes.numel() * _MANY > graph.num_nodes:
+            while hops >= len(everywhere):
+                everywhere.append(everywhere[-1] + edges.sums_over_columns(everywhere[-1]))
+            return everywhere[hops][nodes]
+        rows, known = edges[nodes], torch.zeros_like(everywhere[0])
+        asked = torch.zeros(graph.num_nodes, dtype=torch.bool, device=graph.device)
+        asked[nodes] = asked[rows.indices] = True
+        around = asked.nonzero().flatten()
+        known[around] = within(hops - 1, around)
         return known[nodes] + rows.sums_over_columns(known)
+
+    return within
 
 
 def effective_feature_count(features: Rows) -> Tensor:
@@ -282,20 +331,19 @@ def effective_feature_count(features: Rows) -> Tensor:
     >>> effective_feature_count(torch.tensor([[1.0, 1.0, 1.0, 0.0], [5.0, 0.0, 0.0, 0.0]])).tolist()
     [3.0, 1.0]
     """
-    counts = [torch.zeros(0, dtype=torch.float64, device=features.device)]
-    for _, part in chunks(features, _at_once(features)):
+
+    def of(part: Rows) -> Tensor:
         exact = part.double()
         total, square = exact.abs().sum(dim=1), exact.square().sum(dim=1)
-        counts.append(torch.where(square > 0, total**2 / torch.where(square > 0, square, 1.0), 0))
-    return torch.cat(counts)
+        return torch.where(square > 0, total**2 / torch.where(square > 0, square, 1.0), 0)
+
+    return _in_chunks(features, of, _at_once(features))
 
 
 def inverse_lengths(rows: Rows) -> Tensor:
     """One over the Euclidean length of every row, in float64; one for a row of zeros."""
-    squares = [torch.zeros(0, dtype=torch.float64, device=rows.device)]
-    for _, part in chunks(rows, _at_once(rows)):
-        squares.append(part.double().square().sum(dim=1))
-    length = torch.cat(squares).sqrt()
+    squares = _in_chunks(rows, lambda part: part.double().square().sum(dim=1), _at_once(rows))
+    length = squares.sqrt()
     return torch.where(length > 0, length, 1.0).reciprocal()
 
 
@@ -313,15 +361,21 @@ def _scaled_in_place(rows: Rows) -> Rows:
     return rows
 
 
+def _times(features: Rows, weights: Tensor) -> Tensor:
+    """Rows of length one times weights: no copy of dense features."""
+
+    def of(part: Rows) -> Tensor:
+        product: Tensor = part.to(dtype=weights.dtype) @ weights
+        return product.mul_(inverse_lengths(part).to(weights).unsqueeze(1))
+
+    return _in_chunks(features, of, 64 if isinstance(features, Csr) else 8)
+
+
+def _in_chunks(rows: Rows, of: Callable[[Rows], Tensor], megabytes: float) -> Tensor:
+    """What `of` gives for rows, some at a time."""
+    return torch.cat([of(rows[:0]), *(of(part) for _, part in chunks(rows, megabytes))])
+
+
 def _at_once(rows: Rows) -> float:
     """Megabytes of dense rows: few, so that a copy stays in the cache; of sparse ones more."""
     return 64.0 if isinstance(rows, Csr) or rows.device.type != "cpu" else 1.0
-
-
-def _times(features: Rows, weights: Tensor) -> Tensor:
-    """Rows of length one times weights, some rows at a time: no copy of dense features."""
-    parts = [weights.new_zeros(0, weights.shape[1])]
-    for _, part in chunks(features, 64 if isinstance(features, Csr) else 8):
-        typed = part.to(dtype=weights.dtype)
-        parts.append((typed @ weights).mul_(inverse_lengths(part).to(weights).unsqueeze(1)))
-    return torch.cat(parts)

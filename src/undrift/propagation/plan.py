@@ -1,15 +1,9 @@
-"""`Plan`: every decision of propagation, made once; learners with the same plan can merge.
-
-The constants that decisions rest on all stand here. docs/methods/propagation.md has the
-measurements behind them.
-"""
+"""`Plan`: every decision of propagation, made once; docs/methods/propagation.md says why."""
 
 from __future__ import annotations
 
 import json
 import math
-import re
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from undrift.analytic.class_sums import ClassSums
-from undrift.analytic.thin_sums import ThinSums
-from undrift.checks import check_fields, check_regular
+from undrift.analytic.novelty import Strangeness
+from undrift.analytic.thin_sums import AnySums
+from undrift.checks import bytes_of, check_fields, check_regular
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.additive import RowPlan, seen_of
+from undrift.learners.additive import RowPlan
 from undrift.learners.kept import Inventory
 from undrift.propagation.features import TABLE, FeatureMap
 from undrift.propagation.mixes import Mix, Propagated
@@ -54,20 +48,11 @@ _ALWAYS_ALLOWED = 4e6  # bytes that need no asking for
 _COLUMNS_TO_BYTES = 2.5  # columns squared per byte: about twenty columns to a direction
 _BESIDE = 33  # columns of means and of the solution for 16 classes, and the diagonal
 _POWER = 0.75  # of sparse rows that are not sketched: words that repeat count less
-_UNITS = {"": 1.0, "B": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9}
-
-VARIANTS = ("mix", "separate", "hops")
-"""Every feature variant that a plan may have."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """What the rows and sums of a feature variant are cut to.
-
-    `sketch`: rows of more columns are sketched to this many; 0 never. `fourier`: random Fourier
-    features beside them. `rank`: directions through which the Gram is seen (`ThinSums`); 0 keeps
-    all of it (`ClassSums`). `power`: of the entries of a row (`FeatureMap`).
-    """
+    """What the rows and sums of a feature variant are cut to, as in `FeatureMap`."""
 
     sketch: int
     fourier: int
@@ -101,14 +86,12 @@ class Plan(RowPlan):
 
     def __post_init__(self) -> None:
         check_fields(self)
-        strange = [name for name in self.variants if name not in VARIANTS]
-        if strange or "mix" not in self.variants or len(self.variants) != len(self.sizes):
+        known = {"mix"} <= {*self.variants} <= {"mix", "separate", "hops"}
+        if not known or len(self.variants) != len(self.sizes):
             raise InputError(
                 f"a plan has the feature variant mix, perhaps separate and hops, and a size for "
                 f"each, not variants {list(self.variants)} and {len(self.sizes)} sizes"
             )
-
-    # what rows are -----------------------------------------------------------------------
 
     def propagated(self, variant: str) -> Propagated:
         """How the hops of a feature variant are mixed."""
@@ -121,45 +104,35 @@ class Plan(RowPlan):
     def feature_map(self, variant: str) -> FeatureMap:
         """From a graph to the rows of a feature variant."""
         size, mix = self.sizes[self.variants.index(variant)], variant == "mix"
-        counted = self.counts and mix, self.degrees and mix
         cut = size.sketch, size.fourier, self.seed, size.power, size.rank
+        counted = self.counts and mix, self.degrees and mix
         return FeatureMap(self.propagated(variant), *cut, *counted)
 
-    def maps(self) -> Iterator[FeatureMap]:
+    def maps(self) -> dict[str, FeatureMap]:
         """Those of all feature variants."""
-        return (self.feature_map(variant) for variant in self.variants)
+        return {variant: self.feature_map(variant) for variant in self.variants}
 
     def rows_of(self, graph: Graph, nodes: Tensor | None = None) -> Tensor:
         """The rows of the first feature variant, dense."""
         return self.feature_map("mix").rows_of(graph, _asked(graph, nodes))
-
-    # what the learner asks a plan for ----------------------------------------------------
 
     @property
     def furthest(self) -> int:
         """Of the first feature variant."""
         return self.hops
 
-    @property
-    def sees_all_edges(self) -> bool:
-        """Whether every row depends on all edges of its batch."""
-        return self.degrees
-
-    def reach(self, graph: Graph) -> Tensor:
-        """For every node, how many hops away its rows look."""
-        reach = torch.zeros(graph.num_nodes, dtype=torch.int64, device=graph.device)
-        for each in self.maps():
-            reach = reach.maximum(each.propagated.reach(graph))
-        return reach
+    def within_reach(self, graph: Graph, changed: Tensor) -> Tensor:
+        """All nodes, where every row depends on all edges of its batch."""
+        return torch.ones_like(changed) if self.degrees else super().within_reach(graph, changed)
 
     def looks(self, graph: Graph, nodes: Tensor, hops: int) -> Tensor:
         """Whether the rows of these nodes look so many hops away."""
-        each = [features.propagated.looks(graph, nodes, hops) for features in self.maps()]
+        each = [features.propagated.looks(graph, nodes, hops) for features in self.maps().values()]
         return torch.stack(each).any(dim=0)
 
     def score_hops(self, solution: Solved, graph: Graph, nodes: Tensor) -> int | Tensor | None:
         """Those of the feature variant that scores come from."""
-        return self.feature_map(solution.variant).hops_of(graph, nodes)
+        return self.feature_map(solution.variant).reach(graph, nodes)
 
     def scores(
         self, solution: Solved, graph: Graph, nodes: Tensor | None, *, ranked: bool = False
@@ -174,24 +147,30 @@ class Plan(RowPlan):
         """As the first feature variant mixes the hops of each node, without scaling to length."""
         return self.propagated(self.variants[0]).of_columns(graph, nodes, noise)
 
-    def novelty_sums(self, sums: Any, solution: Solved) -> ClassSums | ThinSums | None:
+    def scored_sums(self, sums: Any, solution: Solved) -> AnySums | None:
         """Those of the feature variant that was selected."""
-        found: ClassSums | ThinSums = sums.variants[solution.variant]
+        found: AnySums = sums.variants[solution.variant]
         return found
 
+    @property
+    def rare_columns(self) -> bool:  # type: ignore[override]
+        """Not of dense rows, whose columns are measured and not counted."""
+        first = self.sizes[0]
+        return first.power != 1 or 0 < first.sketch < self.num_features
+
     def seen(
-        self, solution: Solved, graph: Graph, nodes: Tensor | None, weights: Tensor, rare: Tensor
-    ) -> Tensor:
-        """Of the feature variant that was selected, some rows at a time."""
+        self, solution: Solved, graph: Graph, nodes: Tensor | None, told: Strangeness, scored: bool
+    ) -> tuple[Tensor, Tensor]:
+        """Of the feature variant that was selected, with one propagation."""
         features = self.feature_map(solution.variant)
-        parts = features.pieces(features.plain(graph, _asked(graph, nodes), torch.float32), 8)
-        return torch.cat([seen_of(part, weights, rare) for _, part in parts])
+        dtype = torch.float64 if scored else torch.float32
+        rows = features.plain(graph, _asked(graph, nodes), dtype)
+        scores = features.scored(rows, solution.weights) if scored else told.weights[:0]
+        return scores, told.seen(part for _, part in features.pieces(rows, 8))
 
     def inventory(self, sums: Any, classes: tuple[int, ...]) -> Inventory:
         """The sums say what they are."""
         return Inventory(tuple(sums.kept(self, classes)), rest=("solution",))
-
-    # a text for a file -------------------------------------------------------------------
 
     def to_json(self) -> str:
         """The plan as a text, the same for the same plan."""
@@ -204,20 +183,13 @@ class Plan(RowPlan):
         try:
             told = dict(json.loads(text))
             if told.pop("structure", False):
-                raise InputError(
-                    f"{where} has columns of degrees (structure), which propagation no longer "
-                    "makes; make a plan without them, or take the version that "
-                    "docs/decisions/0022 names"
-                )
+                raise ValueError("columns of degrees went; docs/decisions/0022 names who has them")
             told["sizes"] = tuple(Size(**size) for size in told["sizes"])
             told["variants"] = tuple(told.pop("banks", None) or told["variants"])
             return cls(**told)
         except (TypeError, ValueError, KeyError) as error:
-            names = ", ".join(f.name for f in fields(cls))
-            raise InputError(
-                f"{where} is no plan ({error}); it is a JSON object of {names}, as "
-                "Plan.to_json() writes it"
-            ) from error
+            how = f"of {', '.join(f.name for f in fields(cls))}, as Plan.to_json() writes it"
+            raise InputError(f"{where} is no plan ({error}); it is a JSON object {how}") from error
 
 
 def _asked(graph: Graph, nodes: Tensor | None) -> Tensor:
@@ -235,10 +207,8 @@ def read_plan(told: Plan | str | None) -> Plan | None:
     try:
         return Plan.from_json(path.read_text(encoding="utf-8"), str(path))
     except OSError as error:
-        raise InputError(
-            f"cannot read the plan {path} ({error.strerror or error}); give a file that "
-            "Plan.to_json() or undrift learner new wrote"
-        ) from error
+        why, way = error.strerror or error, "Plan.to_json() or undrift learner new wrote"
+        raise InputError(f"cannot read the plan {path} ({why}); give a file that {way}") from error
 
 
 # what a first batch decides ----------------------------------------------------------------
@@ -246,53 +216,43 @@ def read_plan(told: Plan | str | None) -> Plan | None:
 
 @dataclass(frozen=True)
 class First:
-    """What is known of a stream when a plan is decided: its first batch.
-
-    `dense`: more than half of the features are not zero, however they are stored.
-    """
+    """What is known of a stream when a plan is decided: its first batch."""
 
     rows: int
     nbytes: int
-    dense: bool
+    dense: bool  # more than half of the features are not zero, however they are stored
 
     @classmethod
     def of(cls, task: Task) -> First:
         """The training rows, and the bytes of features and edges: 4 a number, 4 a place."""
         features, edges = task.graph.features, task.graph.adjacency.nnz
         entries = features.nnz if isinstance(features, Csr) else int(features.count_nonzero())
-        dense = 2 * entries > features.shape[0] * features.shape[1]
-        numbers = features.shape[0] * features.shape[1] if dense else 2 * entries
-        return cls(int(task.train.sum()), 4 * numbers + 8 * edges, dense)
+        cells = features.shape[0] * features.shape[1]
+        dense = 2 * entries > cells
+        return cls(int(task.train.sum()), 4 * (cells if dense else 2 * entries) + 8 * edges, dense)
 
 
 def decided(
-    blank: Plan,
-    wanted: Wanted,
-    edges: Tensor,
-    first: First,
-    *,
-    homophily: float | None,
-    gamma: float | None,
+    blank: Plan, wanted: Wanted, edges: Tensor, first: First, *, measure: bool, select: bool
 ) -> Plan:
     """The plan that a first batch decides: of its labelled edges by class, and its size.
 
-    `blank`: what the user said of the rows. `homophily`: damping that the user gave, or None.
-    `gamma`: as given; a feature variant that is selected by it has none.
+    `blank`: what the user said of the rows. The user gave no homophily if it is to `measure`, and
+    no gamma if it is to `select` a feature variant.
     """
-    measured = homophily_of(edges) if homophily is None else homophily
-    plan = replace(blank, homophily=measured)
+    plan = replace(blank, homophily=homophily_of(edges)) if measure else blank
     names, counts, degrees = ["mix"], False, False
     if plan.mix == "adaptive" and plan.hops:
-        if homophily is None and measured < _HETEROPHILY_UNDER:
-            names += ["separate"] if association_of(edges) >= INFORMATIVE_FROM else []
-            counts = not first.dense
-            degrees = counts and measured > 0 and first.rows >= _ROWS_PER_CELL * TABLE
-            degrees = degrees and association_of(edges) < _BLIND_UNDER
-        narrow = first.dense and plan.num_features <= _NARROW and gamma is None
-        names += ["hops"] if narrow else []
+        if measure and plan.homophily < _HETEROPHILY_UNDER:
+            told = association_of(edges)
+            names += ["separate"] if told >= INFORMATIVE_FROM else []
+            counts, enough = not first.dense, first.rows >= _ROWS_PER_CELL * TABLE
+            degrees = counts and enough and plan.homophily > 0 and told < _BLIND_UNDER
+        if first.dense and plan.num_features <= _NARROW and select:
+            names += ["hops"]
     sizes = []
     for name in names:
-        width = plan.propagated(name).width(plan.num_features)
+        width = plan.num_features * plan.propagated(name).blocks
         cut = replace(wanted, fourier=0) if name == "hops" else wanted
         sizes.append(cut.size(first, width, len(names)))
     return replace(plan, variants=tuple(names), sizes=tuple(sizes), counts=counts, degrees=degrees)
@@ -316,38 +276,32 @@ def homophily_of(edges: Tensor) -> float:
     """
     every = float(edges.sum())
     m = every / 2  # an edge stands there in both directions
-    if edges.shape[0] < 2 or m == 0:
-        return 1.0
-    chance = float((edges.sum(dim=1) / every).square().sum())
-    if chance > 1 - 1e-9:
+    chance = float((edges.sum(dim=1) / every).square().sum()) if every else 1.0
+    if chance > 1 - 1e-9:  # of one class alone, too
         return 1.0
     adjusted = (float(edges.diagonal().sum()) / every - chance) / (1 - chance)
     shrunk = (m * adjusted + PRIOR_EDGES) / (m + PRIOR_EDGES)
     return min(max(shrunk / _FULL_FROM, 0.0), 1.0)
 
 
-def association_of(edges: Tensor, least_classes: int = 3) -> float:
+def association_of(edges: Tensor) -> float:
     """How much a neighbour's class tells of a node's, 0 to 1, whether or not the two agree.
 
     Cramer's V squared over the m edges between training nodes (`edges_between`): with P_ab the
     share of edges that join classes a and b, and p its marginal, `(sum_ab P_ab^2 / (p_a p_b) - 1)
     / (C - 1)`, less its expectation under independence, `C / 2m`, and shrunk towards 0 with the
-    weight of 20 edges. Two classes cannot tell agreement from the opposite: 0 under
-    `least_classes`.
+    weight of 20 edges. Two classes cannot tell agreement from the opposite: 0 under three.
     """
     m = float(edges.sum()) / 2
     table = edges / max(2 * m, 1)
     share = table.sum(dim=1)
     table, share = table[share > 0][:, share > 0], share[share > 0]
     count = share.numel()
-    if count < max(least_classes, 2):
+    if count < 3:
         return 0.0
     above = float((table.square() / torch.outer(share, share)).sum()) - 1
     measured = (above - count * (count - 1) / (2 * m)) / (count - 1)
     return min(max(measured, 0.0) * m / (m + PRIOR_EDGES), 1.0)
-
-
-# sizes --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -376,66 +330,39 @@ class Wanted:
         rows, and of sparse ones where rows are too few for more directions. A number that the user
         gave stands; with `sketch` bytes decide nothing.
         """
+        if self.sketch is not None:
+            plain = min(width, self.sketch) if self.sketch else width
+            return Size(self.sketch, self._fourier(plain), self.rank or 0)
         given = bytes_of(self.budget)
         allowed = max(_GROWTH * first.nbytes, _ALWAYS_ALLOWED) if given is None else given
         allowed /= variants
-        if self.sketch is not None:
-            plain = min(width, self.sketch) if self.sketch else width
-            fourier = self._fourier(plain, dense=True)
-            return Size(self.sketch, fourier, self.rank or 0)
         fitting = allowed / (8 * (_LEAST_RANK + _BESIDE))
         most = max(int(min(math.sqrt(_COLUMNS_TO_BYTES * allowed), fitting)), 1)
         sketch = min(_MOST_COLUMNS, most)
         plain = min(width, sketch)
-        fourier = self._fourier(plain, dense=first.dense)
+        fourier = self._fourier(plain)
         if self.fourier is None:
-            if not first.dense and plain <= _NARROW:
-                fourier = self._beside_words(first, plain, allowed)
+            if not first.dense:  # what bytes hold beside the rows that directions cannot
+                told = self._rank_of(first.rows)
+                columns = int(allowed / (8 * (told + _BESIDE)))
+                few = 2 * told <= plain <= first.rows
+                fourier = max(min(fourier, columns - plain), 0) if few else 0
             fourier = min(fourier, max(most - plain, 0))
-        rank = self._rank(first, plain + fourier, allowed)
+        columns = plain + fourier
+        rank, fitting = self.rank, int(allowed / (8 * columns)) - _BESIDE
+        if rank is None:
+            if given is None:
+                fitting = max(fitting, _FREE_DIRECTIONS, first.rows // _ROWS_PER_FREE_DIRECTION)
+            rank = self._rank_of(first.rows, fitting)
+            rank = 0 if 2 * rank > columns + _BESIDE else rank  # half a Gram is smaller then
         return Size(sketch, fourier, rank, 1.0 if first.dense or width > sketch else _POWER)
 
-    def _fourier(self, plain: int, *, dense: bool) -> int:
+    def _fourier(self, plain: int) -> int:
         if self.fourier is not None:
             return self.fourier
-        return min(2 * _NARROW, 16 * plain) if dense and plain <= _NARROW else 0
+        return min(2 * _NARROW, 16 * plain) if plain <= _NARROW else 0
 
-    def _beside_words(self, first: First, plain: int, allowed: float) -> int:
-        """Fourier features of sparse rows: what bytes hold beside them that directions cannot."""
-        rank = self._stepped(min(_MOST_RANK, int(first.rows / _ROWS_PER_DIRECTION)))
-        if 2 * rank > plain or plain > first.rows:
-            return 0
-        columns = int(allowed / (8 * (rank + _BESIDE)))
-        return max(min(2 * _NARROW, 16 * plain, columns - plain), 0)
-
-    def _rank(self, first: First, columns: int, allowed: float) -> int:
-        if self.rank is not None:
-            return self.rank
-        fitting = int(allowed / (8 * columns)) - _BESIDE
-        if self.budget is None:
-            fitting = max(fitting, _FREE_DIRECTIONS, first.rows // _ROWS_PER_FREE_DIRECTION)
-        rank = self._stepped(min(_MOST_RANK, int(first.rows / _ROWS_PER_DIRECTION), fitting))
-        return 0 if 2 * rank > columns + _BESIDE else rank  # the half of a Gram is smaller then
-
-    def _stepped(self, rank: int) -> int:
+    def _rank_of(self, rows: int, most: int = _MOST_RANK) -> int:
         """Without a budget a power of two: batches of about a size decide alike."""
-        rank = max(rank, _LEAST_RANK)
+        rank = max(min(_MOST_RANK, int(rows / _ROWS_PER_DIRECTION), most), _LEAST_RANK)
         return 2 ** int(math.log2(rank)) if self.budget is None else rank
-
-
-def bytes_of(budget: float | str | None) -> float | None:
-    """A number of bytes, or a text such as `4MB`.
-
-    >>> bytes_of("4MB"), bytes_of("1.5 kB"), bytes_of(2000)
-    (4000000.0, 1500.0, 2000.0)
-    """
-    if budget is None:
-        return None
-    text = str(budget).strip()
-    found = re.fullmatch(r"([0-9]*\.?[0-9]+(?:e[0-9]+)?)\s*([KMG]?B?)", text, re.IGNORECASE)
-    value = float(found[1]) * _UNITS.get(found[2].upper(), 0.0) if found else 0.0
-    if isinstance(budget, bool) or not 0 < value < math.inf:
-        raise InputError(
-            f"budget must be a number of bytes above 0 or a text such as '4MB', not {budget!r}"
-        )
-    return value

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Any
 
 from torch import Tensor
 
 from undrift.analytic.calibration import best_temperature, expected_accuracy, held_out_scores
-from undrift.analytic.class_sums import ClassSums
-from undrift.analytic.rounding import Linear
 from undrift.analytic.selection import FIRST_GAMMA, choose_by_cross_validation, solution_at
-from undrift.analytic.thin_sums import ThinSums
+from undrift.analytic.thin_sums import AnySums
 
 _MARGIN = 0.02  # by which another variant's mean expected accuracy must be higher to be selected
 
@@ -34,53 +31,26 @@ class Solved:
     variant: str = "mix"
     beside: str | None = None
 
-    def linear(self, sums: Any) -> Linear | None:
-        """What scores are linear in; None where sums have noise."""
-        found: Linear | None = sums.linear(self)
-        return found
 
-
-@dataclass(frozen=True, eq=False)
-class Candidate:
-    """What sums come to, while it is not known whether scores will come from them.
-
-    `unseen`: drawn scores of unseen rows (`held_out_scores`), of which a temperature is found.
-    """
-
-    gamma: float
-    weights: Tensor
-    accuracy: tuple[float | None, ...]
-    unseen: Mapping[int, Tensor]
-
-    def selected(self, variant: str = "mix", beside: str | None = None) -> Solved:
-        """With its temperature."""
-        told = best_temperature(self.unseen)
-        return Solved(self.gamma, self.weights, told, self.accuracy, variant, beside)
-
-
-def candidate(sums: ClassSums | ThinSums, gamma: float | None, *, balanced: bool) -> Candidate:
+def candidate(sums: AnySums, gamma: float | None, *, balanced: bool) -> Solved:
     """`W = (R + gamma mean(diag R) I)^-1 Q`, every class weighing the same if `balanced`.
 
     gamma is chosen by generalised cross-validation; a number fixes it.
     """
     sums = replace(sums)  # what it works out and keeps goes with this copy
     weighed, rows = (sums.balanced(), sums.spread()) if balanced else (sums.plain(), None)
-    if gamma is not None or weighed.outputs == 0:
+    if gamma is not None or sums.classes == 0:
         chosen = solution_at(weighed, FIRST_GAMMA if gamma is None else gamma, rows)
     else:
         chosen = choose_by_cross_validation(weighed, rows)
-    w = chosen.weights
-    unseen = held_out_scores(w, sums, chosen.freedom)
+    unseen = held_out_scores(chosen.weights, sums, chosen.freedom)
     told = expected_accuracy(unseen)
-    accuracy = tuple(told.get(c) for c in range(w.shape[1]))
-    return Candidate(chosen.gamma, w, accuracy, unseen)
+    accuracy = tuple(told.get(c) for c in range(sums.classes))
+    return Solved(chosen.gamma, chosen.weights, best_temperature(unseen), accuracy)
 
 
 def selected_variant(accuracies: Mapping[str, Sequence[float | None]]) -> str:
-    """The feature variant that scores come from: another than `mix` where it is right more often.
-
-    `accuracies`: of every class, as each variant's sums tell them.
-    """
+    """The feature variant that scores come from, by what each one's sums tell of every class."""
     means = {name: mean_accuracy(each) for name, each in accuracies.items()}
     best = max(means, key=lambda name: means[name])
     return best if means[best] > means["mix"] + _MARGIN else "mix"

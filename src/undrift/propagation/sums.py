@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -11,27 +11,20 @@ from torch import Tensor
 
 from undrift.analytic.additive import Additive
 from undrift.analytic.class_sums import ClassSums
-from undrift.analytic.rounding import Linear
-from undrift.analytic.thin_sums import ThinSums, at_once_mb
+from undrift.analytic.thin_sums import AnySums, ThinSums
 from undrift.learners.kept import KeptSum, of_class_sums
-from undrift.propagation.features import FeatureMap, Sample, samples_of
+from undrift.propagation.features import FeatureMap, training_rows
 from undrift.propagation.plan import INFORMATIVE_FROM, PRIOR_EDGES, Plan
-from undrift.propagation.solve import Solved
 from undrift.sparse import product_in_cache
 from undrift.streams.task import Task
-
-AnySums = ClassSums | ThinSums
-"""With a whole Gram, or with one that is seen through a few directions."""
+from undrift.typing import Rows
 
 _AT_ONCE = 32  # classes whose edges are counted at a time
 
 
 @dataclass(frozen=True, eq=False)
 class PropagationSums(Additive):
-    """The sums of each feature variant, and `edges[a, b]`: labelled edges from class b to a.
-
-    Edges are counted where there is a variant with ego and neighbour channels.
-    """
+    """The sums of each feature variant, and `edges[a, b]`: labelled edges from class b to a."""
 
     per_pair: ClassVar[tuple[str, ...]] = ("edges",)
 
@@ -41,12 +34,10 @@ class PropagationSums(Additive):
     @classmethod
     def of(cls, plan: Plan, task: Task, within: Tensor | None = None) -> PropagationSums:
         """Over the labelled rows of a batch, or those of them in a mask; columns as its classes."""
-        maps = list(plan.maps())
-        samples = samples_of(maps, task, task.classes, within)
-        found = {}
-        for name, features in zip(plan.variants, maps, strict=True):
-            found[name] = summed(features, features.width(plan.num_features), samples.pop(0))
-        return cls(found, class_edges(plan, task))
+        maps = plan.maps()
+        rows, targets = training_rows([*maps.values()], task, task.classes, within)
+        found = {name: summed(maps[name], rows.pop(0), targets) for name in maps}
+        return cls(found, edges_between(task, plan))
 
     @property
     def counts(self) -> Tensor:
@@ -74,22 +65,12 @@ class PropagationSums(Additive):
         seen = bool((share >= INFORMATIVE_FROM).all())
         return tuple(name for name in self.variants if name != "separate" or seen)
 
-    def linear(self, solution: Solved) -> Linear | None:
-        """What scores are linear in."""
-        return Linear(self.variants[solution.variant], solution.weights)
-
     def kept(self, plan: Plan, classes: tuple[int, ...], where: str = "sums") -> Iterator[KeptSum]:
         """The sum of every feature variant, for an audit; they stand at `where` in the state."""
         for name, sums in self.variants.items():
-            features = plan.feature_map(name)
-            yield of_class_sums(
-                name,
-                sums,
-                features.rows_of,
-                classes,
-                (f"{where}.variants.{name}", f"{where}.edges"),
-                linear=replace(features, fourier=0).width(plan.num_features),
-            )
+            features, at = plan.feature_map(name), (f"{where}.variants.{name}", f"{where}.edges")
+            width = replace(features, fourier=0).width(plan.num_features)
+            yield of_class_sums(name, sums, features.rows_of, classes, at, linear=width)
 
 
 def no_rows(features: FeatureMap, width: int, classes: int, device: str = "cpu") -> AnySums:
@@ -99,43 +80,33 @@ def no_rows(features: FeatureMap, width: int, classes: int, device: str = "cpu")
     return ClassSums.zero(width, classes, device)
 
 
-def summed(features: FeatureMap, width: int, sample: Sample) -> AnySums:
-    """The sum of rows; Fourier features exist for some of them at a time only."""
-    targets, classes = sample.targets, sample.targets.shape[1]
-    if features.rank or len(sample) == 0:
-        none = no_rows(features, width, classes, str(targets.device))
-        if isinstance(none, ClassSums):
-            return none
-        parts = features.pieces(sample.rows, at_once_mb(targets.device))
-        return none.add_pieces(((part, targets[where]) for where, part in parts), classes)
-    parts = features.pieces(sample.rows)
-    where, part = next(parts)
-    sums = ClassSums.of(part, targets[where])  # no Gram of zeros is made only to be added to
-    for where, part in parts:
+def summed(features: FeatureMap, rows: Rows, targets: Tensor) -> AnySums:
+    """The sum of plain rows; Fourier features exist for some of them at a time only."""
+    width, classes = rows.shape[1] + features.fourier, targets.shape[1]
+    sums = no_rows(features, width, classes, str(targets.device))
+    if isinstance(sums, ThinSums):
+        parts = features.pieces(rows, sums.at_once_mb)
+        return sums.add_pieces(((part, targets[where]) for where, part in parts), classes)
+    for where, part in features.pieces(rows):
         sums = sums.add(part, targets[where])
     return sums
 
 
-def class_edges(plan: Plan, task: Task) -> Tensor:
-    """`PropagationSums.edges` of a batch."""
-    if "separate" in plan.variants:
-        return edges_between(task, task.classes)
-    none = (len(task.classes), len(task.classes))
-    return torch.zeros(none, dtype=torch.float64, device=task.graph.device)
-
-
-def edges_between(task: Task, classes: Sequence[int]) -> Tensor:
+def edges_between(task: Task, plan: Plan | None = None) -> Tensor:
     """`[a, b]`: edges between training nodes, to one of class a from one of class b; float64.
 
     `Y^T B Y` with the unweighted adjacency B and one-hot rows Y of the training nodes, some classes
-    at a time. Cost: 2 nnz(B) C operations.
+    at a time. Cost: 2 nnz(B) C operations. With a plan that has no ego and neighbour channels no
+    edge is counted.
     """
     edges, nodes = task.graph.adjacency, task.train.nonzero().flatten()
-    columns, order = torch.tensor(classes, device=edges.device).sort()
+    columns, order = torch.tensor(task.classes, device=edges.device).sort()
+    table = torch.zeros(len(order), len(order), dtype=torch.float64, device=edges.device)
+    if plan is not None and "separate" not in plan.variants:
+        return table
     ours = order[torch.searchsorted(columns, task.labels[nodes])]
     unweighted = edges.with_values(torch.ones_like(edges.values))
-    table = torch.zeros(len(classes), len(classes), dtype=torch.float64, device=edges.device)
-    for some in torch.arange(len(classes), device=edges.device).split(_AT_ONCE):
+    for some in torch.arange(len(order), device=edges.device).split(_AT_ONCE):
         sends = (ours.unsqueeze(1) == some).double()
         senders = sends.new_zeros(edges.shape[0], some.numel())
         senders[nodes] = sends

@@ -1,17 +1,11 @@
-"""`Recommender`: the verbs of every method that learns sums over sessions.
-
-A method says three things, each a pure function: `_pairs` (what is kept of a batch), `_solve`
-(what sums come to) and `_scores` (of histories). All verbs follow. `AdditiveLearner` has the same
-verbs for nodes of graphs. Its checks, rows and states speak of graphs and of class numbers, so it
-cannot carry sessions without bending. What both share is `Additive`, `Ledger`, `Parameters` and
-the packed state.
-"""
+"""`Recommender`: all verbs of a method that learns sums over sessions, out of three functions."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, Self, final
 
@@ -19,21 +13,24 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from undrift.datasets.columns import as_text
+from undrift.analytic.additive import arranged
+from undrift.cells import as_text, fits
+from undrift.checks import checked
 from undrift.errors import InputError
 from undrift.learners.ledger import Ledger
 from undrift.learners.parameters import Parameters, check_positive
 from undrift.machine import check_device
-from undrift.recommend.interactions import Histories, Interactions, as_interactions
-from undrift.recommend.sums import ItemSums, Pairs
+from undrift.recommend.interactions import Array, Histories, Interactions, as_interactions
+from undrift.recommend.sums import TOGETHER, ItemSums, Pairs, sessions_by_items
 from undrift.storage.files import load_state, save_state
 from undrift.storage.state import State, pack, packed_bytes, unpack
 
-LEAST_SESSIONS = 5
-"""Sessions behind an item or a pair that a file shows by default."""
-
+LEAST_SESSIONS = 5  # behind an item or a pair that a file shows by default
 _BATCHES, _ITEMS, _GUARDED = "@batches", "@items", "@least_sessions"
-_EXACTLY = "give the batch exactly as it was observed (nothing was changed)"
+_AT_ONCE = 2**22  # scores of recommendations in memory at a time
+
+Exclude = Collection[str] | Literal["history"] | None
+AnyHistories = Histories | Interactions | Sequence[Sequence[str]]
 
 
 class Revised(NamedTuple):
@@ -52,14 +49,10 @@ class Kept:
 
     def plus(self, other: Kept, sign: int = 1) -> Kept:
         """With other sums, aligned by name: new items get new columns, old ones do not move."""
-        known = {name: i for i, name in enumerate(self.items)}
-        items = self.items + tuple(name for name in other.items if name not in known)
-        place = {name: i for i, name in enumerate(other.items)}
-        columns = [place.get(name, -1) for name in items]
+        items = tuple(dict.fromkeys((*self.items, *other.items)))
         layers = dict(self.layers)
         for age, sums in other.layers.items():
-            there = layers.get(age, sums.emptied())
-            moved = sums.select(columns)
+            there, moved = layers.get(age, sums.emptied()), arranged(sums, other.items, items)
             layers[age] = there + moved if sign > 0 else there - moved
         return Kept(items, {age: layers[age].grow(len(items)) for age in sorted(layers)})
 
@@ -68,15 +61,12 @@ class Kept:
         if any(sums.below_zero() for sums in self.layers.values()):
             raise InputError(
                 "what is to be forgotten was never observed like this: fewer sessions than none "
-                f"would be left; {_EXACTLY}"
+                "would be left; give the batch exactly as it was observed (nothing was changed)"
             )
-        counts = sum((s.counts for s in self.layers.values()), torch.zeros(len(self.items)))
-        kept = torch.as_tensor(counts).nonzero().flatten().tolist()
         some = {age: sums for age, sums in self.layers.items() if sums.sessions}
-        if len(kept) == len(self.items):
-            return Kept(self.items, some)
-        layers = {age: sums.select(kept) for age, sums in some.items()}
-        return Kept(tuple(self.items[i] for i in kept), layers)
+        counts = sum((sums.counts for sums in some.values()), torch.zeros(len(self.items)))
+        items = tuple(self.items[i] for i in counts.nonzero().flatten())
+        return Kept(items, {age: arranged(sums, self.items, items) for age, sums in some.items()})
 
 
 @dataclass(kw_only=True)
@@ -85,11 +75,13 @@ class Recommender(Parameters):
 
     `summing` names the hyperparameters that sums depend on. They are fixed once something was
     observed. All others are choices made when solving and may be set at any time. `half_life`:
-    after so many periods a session counts half. Then the sums of each period are kept apart, which
-    costs a state per period; forgetting stays exact. `epsilon` is refused: there is no proof.
+    after so many periods a session counts half. A period is a batch (`Interactions.in_period`) or
+    a span of time (`as_interactions(..., period=30)`). The sums of each period are kept apart,
+    which costs a state per period. So forgetting stays exact, and `half_life` can be changed.
+    `epsilon` is refused: there is no proof.
 
-    >>> sorted(Recommender.__abstractmethods__)  # what a method must write
-    ['_pairs', '_scores', '_solve']
+    >>> Recommender.forgets, Recommender.merges, sorted(Recommender.__abstractmethods__)
+    (True, True, ['_scores', '_solve'])
     """
 
     name: ClassVar[str]
@@ -98,13 +90,18 @@ class Recommender(Parameters):
     paper: ClassVar[str] = "-"
     keeps: ClassVar[str] = "sums over pairs of items"
     keeps_examples: ClassVar[bool] = False
+    learns: ClassVar[str] = "sessions"
+    returns: ClassVar[bool] = True
     forgets: ClassVar[bool] = True
     merges: ClassVar[bool] = True
+    verbs_need: ClassVar[str] = ""
     needs_order: ClassVar[bool] = True  # whether a set of items, such as a graph's, is no session
     summing: ClassVar[tuple[str, ...]] = ()
+    positive: ClassVar[tuple[str, ...]] = ("half_life",)  # hyperparameters above 0
 
     half_life: float | None = None
     epsilon: float | None = None
+    seed: int = 0  # of the run; nothing here is random
     device: str = "cpu"
     kept_: Kept = field(default_factory=Kept, init=False, repr=False, compare=False)
     batches_: Ledger | None = field(default=None, init=False, repr=False, compare=False)
@@ -119,7 +116,7 @@ class Recommender(Parameters):
                 f"{self.display} has no proof for epsilon={value!r}: one session changes many "
                 "pairs; leave epsilon out, and keep rare pairs out of files with least_sessions"
             )
-        if self._items_known():
+        if getattr(self, "kept_", None) and self.items_:
             was = getattr(self, name, None)
             layered = name == "half_life" and (was is None) != (value is None)
             if (name in self.summing and value != was) or layered:
@@ -128,16 +125,17 @@ class Recommender(Parameters):
                     "clone(), which has observed nothing"
                 )
         super().__setattr__(name, value)
-        if name == "half_life" and value is not None:
-            check_positive(half_life=value)
+        if name in self.positive and value is not None:
+            check_positive(**{name: value})
         if name != "_solution" and not name.startswith("batches"):
             object.__setattr__(self, "_solution", None)
 
-    # what a method implements ------------------------------------------------------------
+    # what a method implements, as pure functions -----------------------------------------
 
-    @abstractmethod
     def _pairs(self, batch: Interactions) -> dict[str, Pairs]:
-        """Matrices over the items of a batch. Where there are pairs, `together` is among them."""
+        """What is kept of a batch: matrices over its items. If there are any, one is `together`."""
+        clicked = sessions_by_items(batch)
+        return {TOGETHER: Pairs.of(clicked.T @ clicked, symmetric=True)}
 
     @abstractmethod
     def _solve(self, sums: ItemSums) -> Any:
@@ -146,6 +144,18 @@ class Recommender(Parameters):
     @abstractmethod
     def _scores(self, solution: Any, histories: Histories) -> Tensor:
         """`[histories, items]`; histories hold places of columns."""
+
+    def _by_age(self) -> Array:
+        """What a click counts as a part of a history, the last one first; 0 beyond."""
+        settings = self.params()
+        if "query_decay" not in settings:
+            raise InputError(f"{self.display} has no way to explain its scores")
+        return np.asarray(np.exp(-np.arange(settings["last"]) / settings["query_decay"]))
+
+    def _weights(self, history: Sequence[str]) -> list[float]:
+        """What each of these known items, oldest first, counts as a part of a history."""
+        weights = [*self._by_age()[: len(history)][::-1]]
+        return [0.0] * (len(history) - len(weights)) + weights
 
     # the verbs ---------------------------------------------------------------------------
 
@@ -182,31 +192,25 @@ class Recommender(Parameters):
                 raise InputError("forget sessions or items, one after the other; give one of them")
             self.revise(clicks, clicks.without(items=items), again=again)
             return self
-        ledger = self._ledger()
         some = sessions is not None or users is not None
-        asked = clicks.places(sessions or (), users or ())
-        places = np.flatnonzero(asked).tolist()
-        held = ledger.find(clicks.digest, places, again=again)
-        out = set() if held is None else {*ledger.gone(held, clicks.digest)}
-        twice = [place for place in places if place in out]
-        if twice and not again:
+        asked = clicks.places(sessions, users) | (not some)
+        places, ledger = np.flatnonzero(asked).tolist(), self._ledger()
+        held, before = ledger.find(clicks.digest, places, again=again)
+        out = np.isin(np.arange(len(asked)), [*before])
+        gone, left, twice = asked & ~out, ~asked & ~out, asked & out
+        if some and twice.any() and not again:
             raise InputError(
-                f"session {str(clicks.sessions[twice[0]])!r} was taken out of this batch already; "
+                f"session {str(clicks.sessions[twice][0])!r} was taken out of this batch already; "
                 "leave it out, or say again=True to pass over such sessions (nothing was changed)"
             )
-        gone = asked if some else np.ones_like(asked)
-        gone[list(out)] = False
         if some and not gone.any():
             return self
-        left = ~gone
-        left[list(out)] = False
-        kept = self._less(clicks.among(gone)) if gone.any() else self.kept_
+        known = ledger.forgotten(held)
         if left.any():
-            rest = clicks.among(left).digest
-            known = ledger.without(clicks.digest, held, {*out, *places}, rest)
-        else:
-            known = ledger.forgotten(held)
-        self.kept_, self.batches_ = kept, known
+            rest, taken = clicks.among(left).digest, np.flatnonzero(asked | out).tolist()
+            known = ledger.without(clicks.digest, held, taken, rest)
+        self.kept_ = self.kept_.plus(self._sums(clicks.among(gone)), -1).checked()
+        self.batches_ = known
         return self
 
     def revise(self, before: Any, after: Any, *, again: bool = False) -> Revised:
@@ -217,35 +221,28 @@ class Recommender(Parameters):
         self._check_whole()
         was, now = as_interactions(before), as_interactions(after)
         ledger = self._ledger()
-        held = ledger.find(was.digest, again=again)
-        out = () if held is None else ledger.gone(held, was.digest)
-        names = set(was.sessions[list(out)].tolist())
-        still = [i for i, name in enumerate(now.sessions.tolist()) if name in names]
-        known = ledger.revised(held, now.digest, still, again=again)
+        held, earlier = ledger.find(was.digest, again=again)
+        out = list(earlier)
+        still = np.isin(now.sessions, was.sessions[out])  # given again, and to stay out
+        known = ledger.forgotten(held)
+        if not still.all():
+            known = ledger.revised(held, now.digest, (), again=again)
+            rest, taken = now.among(~still).digest, np.flatnonzero(still).tolist()
+            known = known.without(now.digest, known.held[-1], taken, rest)
         old, new = _contents(was), _contents(now)
-        gone, come = (
-            np.array([n not in names and mine[n] != other.get(n) for n in mine], bool)
-            for mine, other in ((old, new), (new, old))
-        )
-        kept = self.kept_
-        if come.any():
-            kept = kept.plus(self._sums(now.among(come)))
-        if gone.any():
-            kept = kept.plus(self._sums(was.among(gone)), -1)
-        self.kept_, self.batches_ = kept.checked(), known
+        come = np.array([new[name] != old.get(name) for name in new], bool) & ~still
+        gone = np.array([old[name] != new.get(name) for name in old], bool)
+        gone[out] = False
+        kept = self.kept_.plus(self._sums(now.among(come)))
+        self.kept_ = kept.plus(self._sums(was.among(gone)), -1).checked()
+        self.batches_ = known
         return Revised(int(gone.sum()), int(come.sum()))
 
     def merge(self, other: Self, *, again: bool = False) -> Self:
         """Add all that another learner knows, such as that of another shop; items meet by name."""
         if type(other) is not type(self):
             raise InputError(f"{self.display} merges with {self.display}, not {other!r}")
-        for name in self.summing:
-            mine, theirs = getattr(self, name), getattr(other, name)
-            if mine != theirs:
-                raise InputError(
-                    f"the two learners have {name}={mine!r} and {name}={theirs!r}, so their sums "
-                    "mean different things; build both with one value"
-                )
+        self._check_same_params(other.params(), "the other learner has", self._solving)
         if (self.half_life is None) != (other.half_life is None):
             raise InputError("one learner keeps periods apart and the other not; set half_life")
         known = self._ledger().merged(other._ledger(), again=again)
@@ -265,12 +262,18 @@ class Recommender(Parameters):
         """How many sessions are in."""
         return sum(sums.sessions for sums in self.kept_.layers.values())
 
+    @property
+    def counts_(self) -> Tensor:
+        """How many sessions stand behind each item; without a half-life, whatever there is."""
+        counts = (sums.counts for sums in self.kept_.layers.values())
+        return sum(counts, torch.zeros(len(self.items_), dtype=torch.int64))
+
     @final
     def sums(self) -> ItemSums:
         """All sums as one; with a half-life in float64, each period by its age."""
-        if not self.kept_.layers:
+        layers = dict(self.kept_.layers)
+        if not layers:
             raise InputError("nothing was observed yet; call observe(interactions) first")
-        layers = {age: sums.grow(len(self.items_)) for age, sums in self.kept_.layers.items()}
         if self.half_life is not None:
             newest = max(map(int, layers))
             for age, sums in layers.items():
@@ -284,54 +287,85 @@ class Recommender(Parameters):
             self._solution = self._solve(self.sums())
         return self
 
-    def scores(self, histories: Histories | Interactions | Sequence[Sequence[str]]) -> Tensor:
+    def expect(self, histories: AnyHistories) -> Self:
+        """`settle`, and solve at once what scoring these histories, some at a time, will need."""
+        return self.settle()
+
+    def scores(self, histories: AnyHistories) -> Tensor:
         """A score per history and item, `[n, items]`; columns as in `items_`.
 
         Items that are not known are passed over. A history without a known item has zeros.
         """
         self.settle()
-        columns = {name: i for i, name in enumerate(self.items_)}
         with torch.no_grad():
-            return self._scores(self._solution, Histories.of(histories).at(columns))
+            return self._scores(self._solution, Histories.of(histories).at(self.items_))
 
     def recommend(
-        self,
-        history: Sequence[str],
-        k: int = 20,
-        exclude: Collection[str] | Literal["history"] | None = None,
+        self, history: Sequence[str], k: int = 20, exclude: Exclude = None
     ) -> list[tuple[str, float]]:
         """The k items with the largest scores, the best first, each with its score.
 
         `exclude`: items to leave out, or "history" for those of the history. Without a known item
         in the history there is nothing to go by, and the list is empty.
         """
-        if k < 1:
-            raise InputError(f"k must be at least 1, not {k}")
-        if not {*map(as_text, history)} & {*self.items_}:
-            self.sums()  # which says if nothing was observed
-            return []
-        if isinstance(exclude, str) and exclude != "history":
+        return next(self.recommendations([history], k, exclude))
+
+    def recommendations(
+        self, histories: AnyHistories, k: int = 20, exclude: Exclude = None
+    ) -> Iterator[list[tuple[str, float]]]:
+        """What `recommend` says of each of many histories, some hundred at a time."""
+        check_count("k", k)
+        one_text = isinstance(exclude, str) and exclude != "history"
+        if one_text or not isinstance(exclude, Iterable | None):
             raise InputError(f"exclude is a list of items or 'history', not {exclude!r}")
-        left_out = {*map(as_text, history if isinstance(exclude, str) else exclude or ())}
-        scores = self.scores([history])[0].cpu()
-        order = scores.argsort(descending=True, stable=True).tolist()
-        found = [(self.items_[i], float(scores[i])) for i in order[: k + len(left_out)]]
-        return [each for each in found if each[0] not in left_out][:k]
+        self.settle()  # which says if nothing was observed
+        asked, known = Histories.of(histories), {*self.items_}
+        always = set() if isinstance(exclude, str | None) else {*map(as_text, exclude)}
+        width = max(1, _AT_ONCE // max(1, len(known)))
+        for start in range(0, len(asked), width):
+            for place, scores in enumerate(self.scores(asked[start : start + width]).cpu(), start):
+                history = {*asked.names(place)}
+                out = history if isinstance(exclude, str) else always
+                order = scores.argsort(descending=True, stable=True)[: k + len(out)].tolist()
+                found = [(self.items_[i], float(scores[i])) for i in order if history & known]
+                yield [each for each in found if each[0] not in out][:k]
+
+    def explain(self, history: Sequence[str], item: str) -> list[tuple[str, float]]:
+        """What each click of the history adds to the score of an item, oldest first.
+
+        They add up to the score. Unknown items and clicks that do not count add 0. Cost: a
+        solution per click.
+
+        >>> from undrift.recommend import NextItem, as_interactions
+        >>> shop = NextItem().observe(as_interactions((["s", "s"], ["tea", "cup"])))
+        >>> [(name, round(score, 3)) for name, score in shop.explain(["pen", "tea"], "cup")]
+        [('pen', 0.0), ('tea', 0.012)]
+        """
+        self.settle()
+        if as_text(item) not in self.items_:
+            raise InputError(f"item {item!r} is not known; items_ lists those that are")
+        names, known = Histories.of([history]).names(0), {*self.items_}
+        clicks = [name for name in names if name in known]
+        alone = self.scores([[name] for name in clicks])[:, self.items_.index(as_text(item))]
+        weights = torch.tensor(self._weights(clicks), dtype=torch.float64)
+        parts = iter((weights * alone.double().cpu()).tolist())
+        return [(name, next(parts) if name in known else 0.0) for name in names]
 
     # what is kept ------------------------------------------------------------------------
 
-    def state(self, *, least_sessions: int = 1) -> State:
+    def state(self, *, least_sessions: int = 1, batches: bool = True) -> State:
         """Everything needed to go on, as named tensors and plain values.
 
+        `batches=False`: without the list of batches, for whoever keeps one.
         `least_sessions`: without the items and pairs that fewer sessions stand behind, in each
         period. Nothing can be forgotten from such a state.
         """
         kept = self.kept_
-        if least_sessions > 1:
+        if check_count("least_sessions", least_sessions) > 1:
             layers = {age: sums.guarded(least_sessions) for age, sums in kept.layers.items()}
             kept = Kept(kept.items, layers).checked()
         tensors, values = pack(kept.layers)
-        if self.batches_ is not None:
+        if self.batches_ is not None and batches:
             values |= pack(self.batches_, _BATCHES)[1]
         values[_ITEMS], values[_GUARDED] = list(kept.items), max(self.guarded_, least_sessions)
         return State(self.name, self.params(), tensors, values)
@@ -343,14 +377,14 @@ class Recommender(Parameters):
                 f"this state belongs to method {state.method!r}, not {self.name!r}; load it into "
                 f"a {state.method!r} learner"
             )
-        solving = {*self.params()} - {*self.summing}
-        self._check_same_params(state.params, "the state was learned with", solving)
+        self._check_same_params(state.params, "the state was learned with", self._solving)
         values = dict(state.values)
         items, guarded = values.pop(_ITEMS, None), values.pop(_GUARDED, 1)
         known = unpack(Ledger, {}, values, _BATCHES) if f"{_BATCHES}.@" in values else None
         layers: dict[str, ItemSums] = unpack(dict[str, ItemSums], state.tensors, values)
         names = isinstance(items, list) and all(isinstance(name, str) for name in items)
-        if not names or len({*items}) != len(items) or type(guarded) is not int:
+        ages = all(fits(int, age) for age in layers if age)
+        if not names or len({*items}) != len(items) or type(guarded) is not int or not ages:
             raise InputError(
                 "the state is damaged: its items have no names; restore it from a copy or learn "
                 "again"
@@ -358,11 +392,8 @@ class Recommender(Parameters):
         if (self.half_life is None) != (set(layers) <= {""}) and layers:
             raise InputError("the state keeps periods apart or not, and this learner the other way")
         for sums in layers.values():
-            for pairs in sums.pairs.values():
-                pairs.check(len(items))
-        self.kept_ = Kept()  # so that nothing known is in the way of what comes
-        self.kept_, self.batches_ = Kept(tuple(items), layers), known
-        self.guarded_ = guarded
+            sums.check(len(items))
+        self.kept_, self.batches_, self.guarded_ = Kept(tuple(items), layers), known, guarded
         return self
 
     def save(self, path: str | Path, *, least_sessions: int = LEAST_SESSIONS) -> None:
@@ -393,34 +424,35 @@ class Recommender(Parameters):
                 f"these sessions are sets without an order, and {self.display} learns from the "
                 "order of clicks; give a time for each, or take Ease"
             )
-        if self.half_life is not None and batch.periods is None:
+        if self.half_life is None:
+            parts = {"": batch}
+        elif batch.periods is None:
             raise InputError(
-                "half_life counts in periods, and these interactions have none; name the column, "
-                "as in as_interactions(table, period='month')"
+                "half_life counts in periods, and these interactions have none; name the column "
+                "or a span of time, as in as_interactions(table, period='month'), or number the "
+                "batches with in_period(3)"
             )
-        kept = Kept()
-        periods = None if self.half_life is None else batch.periods
-        for age in [None] if periods is None else np.unique(periods).tolist():
-            part = batch if age is None else batch.among(periods == age)
-            layer = {"" if age is None else str(age): ItemSums.of(part, self._pairs(part))}
-            kept = kept.plus(Kept(tuple(part.items.tolist()), layer))
-        return kept
-
-    @final
-    def _less(self, batch: Interactions) -> Kept:
-        return self.kept_.plus(self._sums(batch), -1).checked()
+        else:
+            ages = np.unique(batch.periods)
+            parts = {str(age): batch.among(batch.periods == age) for age in ages}
+        layers = (
+            Kept(tuple(part.items.tolist()), {age: ItemSums.of(part, self._pairs(part))})
+            for age, part in parts.items()
+        )
+        return reduce(Kept.plus, layers, Kept())
 
     @final
     def _ledger(self) -> Ledger:
-        return self.batches_ or Ledger.empty(complete=not self._items_known())
+        return self.batches_ or Ledger.empty(complete=not self.items_)
 
-    @final
-    def _items_known(self) -> bool:
-        return bool(getattr(self, "kept_", None) and self.kept_.items)
+    @property
+    def _solving(self) -> set[str]:
+        """The hyperparameters that sums do not depend on."""
+        return {*self.params()} - {*self.summing}
 
     @final
     def _check_whole(self) -> None:
-        if not self._items_known():
+        if not self.items_:
             raise InputError("nothing was observed yet, so there is nothing to forget or revise")
         if self.guarded_ > 1:
             raise InputError(
@@ -430,11 +462,17 @@ class Recommender(Parameters):
             )
 
 
+def check_count(name: str, value: int) -> int:
+    """The value, if it counts something."""
+    if checked(name, int, value) < 1:
+        raise InputError(f"{name} must be at least 1, not {value}")
+    return value
+
+
 def _contents(batch: Interactions) -> dict[str, Any]:
     """What each session is learned as, by its name."""
-    names, starts = batch.items[batch.item].tolist(), batch.starts.tolist()
-    periods = [None] * len(batch.sessions) if batch.periods is None else batch.periods.tolist()
+    lists, periods = Histories.of(batch), batch.periods
     return {
-        name: (names[starts[i] : starts[i + 1]], periods[i])
+        name: (lists.names(i), None if periods is None else int(periods[i]))
         for i, name in enumerate(batch.sessions.tolist())
     }

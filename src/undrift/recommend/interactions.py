@@ -1,12 +1,7 @@
 """`Interactions`: who touched what, in which order; and `as_interactions`, which reads any table.
 
-Rules for tables that are not perfect:
-
-- Two rows with the same session, item and time are one click that was written twice: one is kept.
-- Clicks of one session at the same time stay in the order of the rows.
-- A session with one click counts for its item. It has no pair, so it tells of no other item.
-- A row without a session, an item or a time is an error, and so is a negative number as a name:
-  that is how other libraries write a missing value.
+docs/recommendation.md, Tables, has the rules for tables that are not perfect. A negative number in
+an array of names is an error too: that is how other libraries write a missing value.
 """
 
 from __future__ import annotations
@@ -22,29 +17,19 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from undrift.datasets.columns import (
-    as_table,
-    as_text,
-    as_times,
-    column_names,
-    is_table,
-    read_pieces,
-    texts,
-)
+from undrift.cells import as_text, is_table
+from undrift.datasets.columns import as_table, as_times, column_names, read_pieces, texts
+from undrift.datasets.tables import check_columns
 from undrift.errors import InputError
+from undrift.graphs.inputs import LARGEST
 
 Array = np.ndarray[Any, np.dtype[Any]]
-_TAKEN = (
-    "give a .csv or .parquet file, a table with a row per click, a tuple (sessions, items) or "
-    "(sessions, items, times), or a SciPy matrix of sessions and items"
-)
+Names = Iterable[str] | None
 
 
 @dataclass(frozen=True, eq=False)
 class Histories:
-    """Lists of items, one after the other: list i is `item[starts[i]:starts[i + 1]]`.
-
-    `item` are places in `items`, the names.
+    """Lists of items: list i is `item[starts[i]:starts[i + 1]]`, places in `items`, the names.
 
     >>> two = Histories.of([["tea", "cup"], ["tea"]])
     >>> len(two), two.names(0), len(two[1:])
@@ -56,17 +41,21 @@ class Histories:
     starts: Array
 
     @classmethod
-    def of(cls, x: Histories | Interactions | Sequence[Sequence[str]]) -> Histories:
+    def of(cls, x: Histories | Interactions | Iterable[Sequence[str]]) -> Histories:
         """Histories as they are, the sessions of a table, or a list of lists of names."""
         if isinstance(x, Histories):
             return x
         if isinstance(x, Interactions):
             return cls(x.items, x.item, x.starts)
-        if isinstance(x, str) or any(isinstance(each, str) for each in x):
+        try:
+            lists = [None if isinstance(each, str) else [*map(as_text, each)] for each in x]
+        except TypeError:
+            lists = [None]
+        known = [each for each in lists if each is not None]
+        if len(known) < len(lists):
             raise InputError("give a list of histories, each a list of items, as in [['tea']]")
-        lists = [[as_text(name) for name in each] for each in x]
-        items, item = _codes([name for each in lists for name in each], "a history", "item")
-        return cls(items, item, np.cumsum([0, *map(len, lists)]))
+        items, item = _codes([name for each in known for name in each], "a history", "item")
+        return cls(items, item, np.cumsum([0, *map(len, known)]))
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -80,23 +69,22 @@ class Histories:
 
     def names(self, place: int) -> list[str]:
         """The items of one history, oldest first."""
-        found: list[str] = self.items[
-            self.item[self.starts[place] : self.starts[place + 1]]
-        ].tolist()
-        return found
+        item = self.item[self.starts[place] : self.starts[place + 1]]
+        return list(map(str, self.items[item]))
 
-    def at(self, columns: dict[str, int]) -> Histories:
-        """The same with the places of `columns`; items that are not there are left out."""
+    def at(self, items: Sequence[str]) -> Histories:
+        """The same with the places of `items`; those that are not there are left out."""
+        columns = {name: i for i, name in enumerate(items)}
         place = np.array([columns.get(name, -1) for name in self.items.tolist()], np.int64)
         item = place[self.item] if len(place) else self.item
         known = np.concatenate([[0], np.cumsum(item >= 0)])
-        return Histories(np.array(list(columns)), item[item >= 0], known[self.starts])
+        return Histories(np.array(items), item[item >= 0], known[self.starts])
 
-    def weighted(self, weights: Array, *, most: int, columns: int) -> sp.csr_matrix:
-        """A row per history: `weights[age]` for its last `most` items, age 0 the last; they add."""
+    def weighted(self, weights: Array, columns: int) -> sp.csr_matrix:
+        """A row per history: `weights[age]` for each item, age 0 the last; they add."""
         row = np.repeat(np.arange(len(self)), np.diff(self.starts))
         age = self.starts[1:][row] - 1 - np.arange(len(self.item))
-        near = age < most
+        near = age < len(weights)
         entries = weights[age[near]], (row[near], self.item[near])
         return sp.csr_matrix(entries, shape=(len(self), columns))
 
@@ -112,8 +100,8 @@ class Interactions:
     >>> clicks = as_interactions((["s1", "s1", "s2"], ["tea", "cup", "tea"]))
     >>> clicks
     Interactions(3 clicks, 2 sessions, 2 items)
-    >>> clicks.without(["s2"]).sessions.tolist()
-    ['s1']
+    >>> isinstance(clicks, Interactions), clicks.without(["s2"]).sessions.tolist()
+    (True, ['s1'])
     """
 
     session: Array
@@ -137,6 +125,16 @@ class Interactions:
         """Where each session begins, and the end of the last."""
         return np.searchsorted(self.session, np.arange(len(self.sessions) + 1))
 
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Nodes, edges, features and classes, as of a graph of sessions and items."""
+        return len(self.sessions) + len(self.items), len(self), 0, len(self.items)
+
+    @cached_property
+    def by_time(self) -> Array:
+        """The sessions in the order of their first clicks."""
+        return np.argsort(self.time[self.starts[:-1]], kind="stable")
+
     @cached_property
     def digest(self) -> str:
         """A SHA-256 of what is learned from it: names, order, periods, users; not the times."""
@@ -147,48 +145,39 @@ class Interactions:
 
     def where(self, clicks: Array) -> Interactions:
         """The clicks under this mask; sessions and items without any are left out."""
-        session, item = self.session[clicks], self.item[clicks]
-        kept, session = np.unique(session, return_inverse=True)
-        left, item = np.unique(item, return_inverse=True)
-        return Interactions(
-            session,
-            item,
-            self.time[clicks],
-            self.sessions[kept],
-            self.items[left],
-            None if self.users is None else self.users[kept],
-            None if self.periods is None else self.periods[kept],
-            self.ordered,
-        )
+        kept, session = np.unique(self.session[clicks], return_inverse=True)
+        left, item = np.unique(self.item[clicks], return_inverse=True)
+        users, periods = (one if one is None else one[kept] for one in (self.users, self.periods))
+        names = self.sessions[kept], self.items[left]
+        return Interactions(session, item, self.time[clicks], *names, users, periods, self.ordered)
 
     def among(self, sessions: Array) -> Interactions:
         """The sessions under this mask, with all their clicks."""
         return self.where(sessions[self.session])
 
     def without(
-        self, sessions: Iterable[str] = (), *, users: Iterable[str] = (), items: Iterable[str] = ()
+        self, sessions: Names = None, *, users: Names = None, items: Names = None
     ) -> Interactions:
         """Without these sessions, all sessions of these users, and the clicks on these items."""
         gone = self.places(sessions, users)
-        lost = np.isin(np.arange(len(self.items)), _found(self.items, items, "item"))
+        lost = _named(self.items, items, "item")
         return self.where(~gone[self.session] & ~lost[self.item])
 
-    def places(self, sessions: Iterable[str] = (), users: Iterable[str] = ()) -> Array:
+    def places(self, sessions: Names = None, users: Names = None) -> Array:
         """A mask of these sessions and of all sessions of these users; an unknown name is named."""
-        mask = np.zeros(len(self.sessions), bool)
-        mask[_found(self.sessions, sessions, "session")] = True
-        named = [as_text(user) for user in _listed(users, "user")]
-        if named and self.users is None:
+        mask = _named(self.sessions, sessions, "session")
+        if users is None:
+            return mask
+        if self.users is None:
             raise InputError(
                 "these interactions do not say who the users are; name the column, as in "
                 "as_interactions(table, user='user')"
             )
-        for user in named:
-            hit = self.users == user
-            if not np.any(hit):
-                raise InputError(f"there is no user {user!r} in this batch; check the name")
-            mask |= hit
-        return mask
+        return mask | _named(self.users, users, "user")
+
+    def in_period(self, number: int) -> Interactions:
+        """The same, all in the period of this number: so `half_life` counts in batches."""
+        return replace(self, periods=_periods(np.full(len(self.sessions), number), "this batch"))
 
     def cases(self, *, most: int = 20) -> tuple[Histories, Array]:
         """Every click after the first of a session as a target, with the clicks before it.
@@ -211,7 +200,7 @@ def as_interactions(
     item: str = "item",
     time: str | None = "time",
     user: str | None = None,
-    period: str | None = None,
+    period: str | float | None = None,
 ) -> Interactions:
     """Interactions from anything that holds them; `Interactions` as they are.
 
@@ -219,39 +208,66 @@ def as_interactions(
       The arguments name the columns. `time=None` says that rows are in the order of the clicks.
       Times are numbers or ISO dates.
     - `(sessions, items)`, in the order of the clicks, or `(sessions, items, times)`: arrays.
-    - A SciPy matrix, a row per session and a column per item: a bipartite graph. It has no order.
+    - A bipartite graph, which has no order: a SciPy matrix with a row per session and a column per
+      item, or its edges as `[2, edges]` (PyG's `edge_index`).
 
-    `user`: the column with who a session belongs to. `period`: a column of whole numbers, such as
-    the month, the same for all clicks of a session; `half_life` counts in them.
+    `user`: the column with who a session belongs to. `period`, in which `half_life` counts: a
+    column of whole numbers, such as the month, the same for all clicks of a session; or a number,
+    the length of a period in units of the times (days for dates). A session is in the period of
+    its first click.
 
     >>> as_interactions({"session": [1, 1], "item": ["tea", "cup"], "time": [7.5, 9.0]})
     Interactions(2 clicks, 1 sessions, 2 items)
     """
     if isinstance(x, Interactions):
         return x
+    where, ordered, timed = "the arrays", True, time is not None
     if sp.issparse(x):
-        return _of_matrix(x)
+        found = sp.coo_matrix(x)
+        if not np.all(found.data > 0):
+            raise InputError(
+                "a matrix of sessions and items holds a number that is not above 0; leave such "
+                "entries out"
+            )
+        x, where, ordered = (found.row, found.col), "the matrix", False
+    elif getattr(x, "ndim", 0) == 2 and len(x) == 2:
+        x, ordered = (x[0], x[1]), False
+    columns: dict[str, Any]
     if isinstance(x, str | Path) or is_table(x):
-        wanted = {"session": session, "item": item, "time": time, "user": user, "period": period}
-        named = {role: column for role, column in wanted.items() if column is not None}
-        return _made(_columns(x, named), str(x) if isinstance(x, str | Path) else "the table")
-    if isinstance(x, tuple | list) and len(x) in (2, 3):
-        parts = [each.cpu().numpy() if isinstance(each, torch.Tensor) else each for each in x]
-        return _made(dict(zip(("session", "item", "time"), parts, strict=False)), "the arrays")
-    raise InputError(f"cannot read interactions from a {type(x).__name__}; {_TAKEN}")
+        wanted = {"session": session, "item": item, "time": time, "user": user}
+        wanted["period"] = period if isinstance(period, str) else None
+        where = str(x) if isinstance(x, str | Path) else "the table"
+        columns = _columns(x, {role: name for role, name in wanted.items() if name is not None})
+    elif isinstance(x, tuple | list) and len(x) in (2, 3):
+        parts = (p.detach().cpu().numpy() if isinstance(p, torch.Tensor) else p for p in x)
+        parts = (part if isinstance(part, np.ndarray) else [*part] for part in parts)
+        columns = dict(zip(("session", "item", "time"), parts, strict=False))
+        timed = len(x) == 3
+    else:
+        raise InputError(
+            f"cannot read interactions from a {type(x).__name__}; give a .csv or .parquet file, a "
+            "table with a row per click, a tuple (sessions, items) or (sessions, items, times), or "
+            "a bipartite graph: SciPy or [2, edges]"
+        )
+    made = replace(_made(columns, where), ordered=ordered)
+    if not ordered or period is None or isinstance(period, str):
+        return made
+    if not timed or not period > 0:
+        raise InputError(
+            f"period={period!r} is a length of time, above 0, and needs a time for every click"
+        )
+    first = made.time[made.starts[:-1]]
+    return replace(made, periods=_periods(np.floor(first / period), where))
 
 
 def _columns(x: Any, named: dict[str, str]) -> dict[str, Any]:
+    """The cells of each role, names as text."""
     table = as_table(x, "the table")
     there = column_names(table)
-    for role, column in named.items():
-        if column not in there:
-            way = f"name the column, as in {role}='...'"
-            if role == "time":
-                way += ", or say time=None if the rows are in the order of the clicks"
-            raise InputError(
-                f"{table} has no column {column!r}, only {', '.join(map(repr, there))}; {way}"
-            )
+    if (time := named.get("time")) and time not in there:
+        way = "name it, or say time=None if the rows are in the order of the clicks"
+        raise InputError(f"{table} has no column {time!r}, only {', '.join(there)}; {way}")
+    check_columns(table, there, list(named.values()))
     found: dict[str, list[Any]] = {role: [] for role in named}
     for piece in read_pieces(table, [*dict.fromkeys(named.values())]):
         for role, column in named.items():
@@ -269,9 +285,13 @@ def _made(columns: dict[str, Any], where: str) -> Interactions:
         raise InputError(f"{where} has no rows; give at least one click")
     sessions, session = _codes(columns["session"], where, "session")
     items, item = _codes(columns["item"], where, "item")
-    rows = np.arange(len(item))
-    time = _times(columns["time"], where) if "time" in columns else rows.astype(float)
-    order = np.lexsort((rows, time, session))
+    timed = "time" in columns
+    time = _times(columns["time"], where) if timed else np.arange(len(item), dtype=float)
+    order = np.lexsort((time, session))
+    if timed:  # what was written twice is one click
+        alike = np.lexsort((item, time, session))
+        same = [part[alike][1:] == part[alike][:-1] for part in (session, time, item)]
+        order = order[~np.isin(order, alike[1:][np.all(same, axis=0)])]
     session, item, time = session[order], item[order], time[order]
     users = periods = None
     if "user" in columns:
@@ -280,42 +300,24 @@ def _made(columns: dict[str, Any], where: str) -> Interactions:
     if "period" in columns:
         number = _periods(columns["period"], where)
         periods = _per_session(number[order], session, sessions, "periods")
-    made = Interactions(session, item, time, sessions, items, users, periods)
-    if "time" not in columns:
-        return made
-    again = np.lexsort((item, time, session))
-    twice = np.zeros(len(item), bool)
-    same = [np.diff(part[again]) == 0 for part in (session, time, item)]
-    twice[again[1:]] = same[0] & same[1] & same[2]
-    return made.where(~twice) if twice.any() else made
-
-
-def _of_matrix(x: Any) -> Interactions:
-    matrix = sp.coo_matrix(x)
-    if matrix.nnz and not np.all(matrix.data > 0):
-        raise InputError(
-            "a matrix of sessions and items holds a number that is not above 0; leave such "
-            "entries out"
-        )
-    return replace(_made({"session": matrix.row, "item": matrix.col}, "the matrix"), ordered=False)
+    return Interactions(session, item, time, sessions, items, users, periods)
 
 
 def _codes(values: Any, where: str, what: str) -> tuple[Array, Array]:
     """The names in sorted order, and the place of each value among them."""
-    array = values if isinstance(values, np.ndarray) else None
-    if array is not None and array.ndim != 1:
-        raise InputError(f"{what}s must be a list, not an array of shape {array.shape}")
-    if array is not None and array.dtype.kind in "iu":
-        known, code = np.unique(array, return_inverse=True)
+    if isinstance(values, np.ndarray) and values.ndim != 1:
+        raise InputError(f"{what}s must be a list, not an array of shape {values.shape}")
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
+        known, code = np.unique(values, return_inverse=True)
         if len(known) and known[0] < 0:
-            row = int((array < 0).argmax()) + 1
+            row = int((values < 0).argmax()) + 1
             raise InputError(
                 f"{what} {known[0]} in row {row} of {where} is negative, as a missing value is; "
                 "leave such rows out, or give names as texts"
             )
         names = known.astype(str)
     else:
-        cells = [as_text(value) for value in values]
+        cells = [as_text(value).rstrip("\0") for value in values]
         if "" in cells:
             raise InputError(
                 f"row {cells.index('') + 1} of {where} names no {what}; fill it in, or leave the "
@@ -325,19 +327,21 @@ def _codes(values: Any, where: str, what: str) -> tuple[Array, Array]:
         code = np.array([place.setdefault(cell, len(place)) for cell in cells], np.int64)
         names = np.array(list(place), dtype=str)
     order = np.argsort(names)
-    inverse = np.empty(len(order), np.int64)
-    inverse[order] = np.arange(len(order))
-    return names[order], inverse[code]
+    return names[order], np.argsort(order)[code]
 
 
 def _times(values: Any, where: str) -> Array:
     """Numbers as they are, dates as days; all finite."""
     array = np.asarray(values)
+    if array.ndim != 1:
+        raise InputError(f"times must be a list, not an array of shape {array.shape}")
     if array.dtype.kind == "M":
         numbers: Array = array.astype("datetime64[us]").astype(np.float64) / 86_400e6
         numbers[np.isnat(array)] = np.nan
     elif array.dtype.kind in "iufb":
         numbers = array.astype(np.float64)
+    elif any(empty := [as_text(value) == "" for value in values]):
+        numbers = np.where(empty, np.nan, 0.0)
     else:
         numbers = as_times(list(values), f"the times of {where}")
     if not np.isfinite(numbers).all():
@@ -354,7 +358,7 @@ def _periods(values: Any, where: str) -> Array:
         told = np.asarray(values, np.float64)
     except (TypeError, ValueError):
         told = np.array([np.nan])
-    if not np.all(told == np.round(told)):
+    if not np.all((told == np.round(told)) & (np.abs(told) < LARGEST)):
         raise InputError(f"the periods of {where} must be whole numbers, such as 202103")
     return told.astype(np.int64)
 
@@ -369,20 +373,13 @@ def _per_session(values: Array, session: Array, sessions: Array, what: str) -> A
     return first
 
 
-def _listed(names: Iterable[str], what: str) -> Iterable[str]:
-    if isinstance(names, str):
+def _named(known: Array, names: Names, what: str) -> Array:
+    """A mask of these names among those that are known."""
+    names = () if names is None else names
+    if isinstance(names, str) or not isinstance(names, Iterable):
         raise InputError(f"give {what}s as a list of names, as in [{names!r}]")
-    return names
-
-
-def _found(known: Array, names: Iterable[str], what: str) -> Array:
-    """The places of names among sorted ones."""
-    asked = np.array([as_text(name) for name in _listed(names, what)], dtype=str)
-    if not len(asked):
-        return np.zeros(0, np.int64)
-    place = np.searchsorted(known, asked).clip(max=len(known) - 1)
-    missing = known[place] != asked
-    if missing.any():
-        name = str(asked[missing.argmax()])
-        raise InputError(f"there is no {what} {name!r} in this batch; check the name")
-    return place
+    asked = np.array([as_text(name) for name in names], dtype=str)
+    missing = asked[~np.isin(asked, known)]
+    if len(missing):
+        raise InputError(f"there is no {what} {str(missing[0])!r} in this batch; check the name")
+    return np.isin(known, asked)

@@ -2,50 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from undrift.datasets.columns import as_text
 from undrift.errors import InputError
-from undrift.learners.parameters import check_positive
-from undrift.recommend.base import Recommender
-from undrift.recommend.interactions import Histories, Interactions
-from undrift.recommend.solve import Solver, System
-from undrift.recommend.sums import (
-    TOGETHER,
-    UNIT,
-    ItemSums,
-    Pairs,
-    cuts_of,
-    sessions_by_items,
-    weights_of,
-)
+from undrift.recommend.base import AnyHistories, Recommender
+from undrift.recommend.interactions import Array, Histories, Interactions
+from undrift.recommend.solve import Solver, System, finest
+from undrift.recommend.sums import TOGETHER, UNIT, ItemSums, Pairs, cuts_of
 from undrift.sparse import Csr
 
 _PAST, _NEXT = "past", "next"
+_AT_ONCE = 2**24  # numbers of the blocks that rows are solved in
 
 
 class _Solved(NamedTuple):
-    """`score = (M^-1 q)' N`."""
+    """`score = (M^-1 q)' N`; `rows` are those of `B = M^-1 N` for these items."""
 
     system: System
     right: Csr  # N', a row per item that is scored
-
-
-def _together(batch: Interactions) -> Pairs:
-    matrix = sessions_by_items(batch)
-    return Pairs.of(matrix.T @ matrix, symmetric=True)
+    items: Array
+    rows: Tensor
 
 
 def _ridge(sums: ItemSums, ridge: float, power: float) -> sp.dia_matrix:
     """`ridge D^power`, D the sessions per item over their mean."""
-    counts = sums.counts.double().clamp(min=1e-300).numpy()
-    return sp.diags(ridge * (counts / counts.mean()) ** power)
+    counts = sums.counts.double().clamp(min=1e-300)
+    return sp.diags((ridge * (counts / counts.mean()) ** power).numpy())
 
 
 @dataclass(kw_only=True, repr=False)
@@ -73,8 +62,10 @@ class NextItem(Recommender):
 
     name: ClassVar[str] = "next-item"
     display: ClassVar[str] = "NextItem"
+    keeps: ClassVar[str] = "sums over pairs of items: together, past and next"
     paper: ClassVar[str] = "Choi et al., WWW 2021 (SLIST)"
     summing: ClassVar[tuple[str, ...]] = ("decay", "reach")
+    positive = ("half_life", "ridge", "decay", "reach", "query_decay", "last", "tolerance")
 
     mix: float = 0.6
     ridge: float = 80.0
@@ -86,19 +77,20 @@ class NextItem(Recommender):
     solver: Solver = "auto"
     tolerance: float = 1e-10
 
-    def __post_init__(self) -> None:
-        _check_settings(self)
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name == "mix" and not 0 <= value <= 1:
+            raise InputError(f"mix is a share from 0 to 1, not {value}")
 
     def _pairs(self, batch: Interactions) -> dict[str, Pairs]:
-        past, future = cuts_of(batch, weights_of(self.decay, self.reach))
-        return {
-            TOGETHER: _together(batch),
+        weights = np.rint(UNIT * np.exp(-np.arange(self.reach) / self.decay)).astype(np.int64)
+        past, future = cuts_of(batch, weights[weights > 0])
+        return super()._pairs(batch) | {
             _PAST: Pairs.of(past.T @ past, symmetric=True),
             _NEXT: Pairs.of(past.T @ future, symmetric=False),
         }
 
     def _solve(self, sums: ItemSums) -> _Solved:
-        _check_settings(self)
         together = sums.pairs[TOGETHER].whole() * self.mix
         moved = (1.0 - self.mix) / UNIT**2
         left = together + sums.pairs[_PAST].whole() * moved
@@ -108,56 +100,42 @@ class NextItem(Recommender):
         right = together + sp.diags(more) + sums.pairs[_NEXT].whole() * moved
         system = System(left, solver=self.solver, device=self.device, tolerance=self.tolerance)
         told = Csr.from_scipy(right.T.tocsr(), dtype=torch.float64)
-        return _Solved(system, told.to(self.device))
+        none = torch.zeros(0, len(more), dtype=torch.float64, device=self.device)
+        return _Solved(system, told.to(self.device), np.zeros(0, np.int64), none)
 
     def _queries(self, histories: Histories) -> sp.csr_matrix:
-        weights = np.exp(-np.arange(self.last) / self.query_decay)
-        return histories.weighted(weights, most=self.last, columns=len(self.items_))
+        return histories.weighted(self._by_age(), len(self.items_))
+
+    def expect(self, histories: AnyHistories) -> Self:
+        """Solve once per item of these histories, where they are fewer: 8 bytes per two items."""
+        solution, n = self.settle()._solution, len(self.items_)
+        queries = self._queries(Histories.of(histories).at(self.items_))
+        asked = np.unique(queries.indices).astype(np.int64)
+        kind = finest(self.device, len(asked) * n, 0.4)
+        if kind is None or len(asked) >= queries.shape[0]:
+            return self
+        rows = torch.empty(len(asked), n, dtype=kind, device=self.device)
+        places = torch.from_numpy(asked).to(self.device)
+        width = max(1, _AT_ONCE // n)
+        for some, part in zip(places.split(width), rows.split(width), strict=True):
+            unit = torch.zeros(n, len(some), dtype=torch.float64, device=self.device)
+            unit[some, torch.arange(len(some), device=self.device)] = 1.0
+            part[:] = (solution.right @ solution.system.solve(unit)).T
+        self._solution = solution._replace(items=asked, rows=rows)
+        return self
 
     def _scores(self, solution: _Solved, histories: Histories) -> Tensor:
         queries = self._queries(histories)
-        asked = np.unique(queries.indices)
-        if len(asked) >= len(histories):
-            found = solution.system.solve(torch.from_numpy(queries.toarray().T))
-        else:  # fewer items than histories: solve for each item once
-            units = torch.zeros(len(self.items_), len(asked), dtype=torch.float64)
-            units[torch.from_numpy(asked).long(), torch.arange(len(asked))] = 1.0
-            mixed = torch.from_numpy(queries[:, asked].toarray().T)
-            found = solution.system.solve(units) @ mixed.to(self.device)
-        return (solution.right @ found.contiguous()).T
+        some = queries[:, solution.items]
+        if some.nnz == queries.nnz:
+            return Csr.from_scipy(some, dtype=solution.rows.dtype).to(self.device) @ solution.rows
+        dense = Csr.from_scipy(queries.T.tocsr(), dtype=torch.float64).to(self.device).to_dense()
+        return (solution.right @ solution.system.solve(dense).contiguous()).T
 
     @property
     def residual_(self) -> float | None:
         """The largest relative residual of a solution so far; None before the first."""
         return None if self._solution is None else self._solution.system.residual
-
-    def explain(self, history: list[str], item: str) -> list[tuple[str, float]]:
-        """What each click of the history adds to the score of an item, oldest first.
-
-        They add up to the score. Clicks before the last `last` and unknown items add 0. Cost: one
-        solution, `q' z` with `z = M^-1 N e_item`.
-
-        >>> from undrift.recommend import as_interactions
-        >>> shop = NextItem().observe(as_interactions((["s", "s"], ["tea", "cup"])))
-        >>> [(name, round(score, 3)) for name, score in shop.explain(["pen", "tea"], "cup")]
-        [('pen', 0.0), ('tea', 0.012)]
-        """
-        solution = self.settle()._solution
-        column = {name: i for i, name in enumerate(self.items_)}
-        if as_text(item) not in column:
-            raise InputError(f"item {item!r} is not known; items_ lists those that are")
-        place = column[as_text(item)]
-        right = solution.right[torch.tensor([place], device=self.device)].to_dense().T
-        found = solution.system.solve(right).flatten().tolist()
-        told, age = [], 0
-        for name in reversed([as_text(each) for each in history]):
-            share = 0.0
-            if name in column:
-                near = age < self.last
-                share = float(np.exp(-age / self.query_decay)) * found[column[name]] * near
-                age += 1
-            told.append((name, share))
-        return told[::-1]
 
 
 @dataclass(kw_only=True, repr=False)
@@ -176,39 +154,27 @@ class Ease(Recommender):
 
     name: ClassVar[str] = "ease"
     display: ClassVar[str] = "Ease"
+    keeps: ClassVar[str] = "sessions per pair of items"
     paper: ClassVar[str] = "Steck, WWW 2019"
     needs_order: ClassVar[bool] = False
+    positive: ClassVar[tuple[str, ...]] = ("half_life", "ridge")
 
     ridge: float = 100.0
 
-    def __post_init__(self) -> None:
-        _check_settings(self)
-
-    def _pairs(self, batch: Interactions) -> dict[str, Pairs]:
-        return {TOGETHER: _together(batch)}
-
     def _solve(self, sums: ItemSums) -> Tensor:
         """B, dense."""
-        _check_settings(self)
         system = sums.pairs[TOGETHER].whole() + _ridge(sums, self.ridge, 0.0)
         lower = System(system, solver="cholesky", device=self.device).factor()
         inverse = torch.cholesky_inverse(lower.contiguous())
-        weights = -inverse / inverse.diagonal()
-        weights.fill_diagonal_(0.0)
-        return weights
+        return (-inverse / inverse.diagonal()).fill_diagonal_(0.0)
 
     def _scores(self, solution: Tensor, histories: Histories) -> Tensor:
-        most = int(np.diff(histories.starts).max(initial=0))
-        queries = histories.weighted(np.ones(most), most=most, columns=len(self.items_))
+        longest = int(np.diff(histories.starts).max(initial=0))
+        queries = histories.weighted(np.ones(longest), len(self.items_))
         queries.sum_duplicates()
         queries.data[:] = 1.0  # a set
         return Csr.from_scipy(queries, dtype=torch.float64).to(self.device) @ solution.double()
 
-
-def _check_settings(learner: Any) -> None:
-    told = {f.name for f in fields(learner)}
-    positive = {"ridge", "decay", "reach", "query_decay", "last", "tolerance"} & told
-    check_positive(**{name: getattr(learner, name) for name in positive})
-    mix = getattr(learner, "mix", 1.0)
-    if not 0 <= mix <= 1:
-        raise InputError(f"mix is a share from 0 to 1, not {mix}")
+    def _weights(self, history: Sequence[str]) -> list[float]:
+        """A set: an item counts once."""
+        return [float(name not in history[:i]) for i, name in enumerate(history)]

@@ -23,6 +23,16 @@ _PER_ENTRY = 600  # operations of conjugate gradients per entry of M and query, 
 _AT_ONCE = 2**24  # numbers in one of the blocks that queries are solved in
 
 
+def finest(device: str, numbers: int, share: float) -> torch.dtype | None:
+    """The type in which so many numbers take less than a share of the free memory there."""
+    there = available_bytes()
+    if device != "cpu":
+        place = torch.device(device).index
+        there = torch.cuda.mem_get_info(torch.cuda.current_device() if place is None else place)[0]
+    kinds = (torch.float64, torch.float32)
+    return next((k for k in kinds if there is None or numbers * k.itemsize < share * there), None)
+
+
 class System:
     """`M Y = Q` for a sparse, symmetric, positive definite M of n items, and many Q.
 
@@ -31,12 +41,6 @@ class System:
     six vectors. One loop does both: with a factor as preconditioner it ends after one to four
     steps. `residual` is the largest `|M y - q| / |q|` so far. `auto` takes a factor where it fits
     and pays for the queries asked.
-
-    >>> system = System(sp.diags([2.0, 4.0]))
-    >>> system.solve(torch.ones(2, 1)).round(decimals=9).flatten().tolist()
-    [0.5, 0.25]
-    >>> system.residual < 1e-10
-    True
     """
 
     def __init__(
@@ -45,14 +49,10 @@ class System:
         found = sp.csr_matrix(matrix, dtype=np.float64)
         self.matrix = Csr.from_scipy(found, dtype=torch.float64).to(device)
         self.diagonal = torch.from_numpy(found.diagonal()).to(device)
+        self.items = self.matrix.shape[0]
         self.solver, self.device, self.tolerance = solver, device, tolerance
         self.residual = 0.0
         self._lower: Tensor | None = None
-
-    @property
-    def items(self) -> int:
-        """How many items."""
-        return self.matrix.shape[0]
 
     def solve(self, right: Tensor) -> Tensor:
         """Y, `[n, queries]` in float64; an error where the residual stays above the tolerance."""
@@ -66,7 +66,7 @@ class System:
         """L of `L L^T = M`, in the finest type that fits into memory."""
         if self._lower is not None:
             return self._lower
-        kind = next((k for k in (torch.float64, torch.float32) if self._fits(k)), None)
+        kind = finest(self.device, self.items**2, 0.8)
         if kind is None:
             raise InputError(
                 f"a factor for {self.items:,} items does not fit into memory; take solver='cg', "
@@ -82,19 +82,14 @@ class System:
         self._lower = dense
         return dense
 
-    def _fits(self, kind: torch.dtype) -> bool:
-        there = available_bytes()
-        if self.device != "cpu":
-            there = torch.cuda.mem_get_info(self.device)[0]
-        return there is None or self.items**2 * kind.itemsize < 0.8 * there
-
     def _by_factor(self, queries: int) -> bool:
         if self.solver != "auto" or self._lower is not None or self.items <= _SMALL:
             return self.solver != "cg"
+        kind = finest(self.device, self.items**2, 0.8)
         if self.device != "cpu":
-            return self._fits(torch.float32)
+            return kind is not None
         pays = _PER_ENTRY * self.matrix.nnz * queries > self.items**3 / 3
-        return pays and self.items <= _MOST_ON_CPU and self._fits(torch.float64)
+        return pays and self.items <= _MOST_ON_CPU and kind is torch.float64
 
     def _preconditioned(self, rest: Tensor) -> Tensor:
         if self._lower is None:

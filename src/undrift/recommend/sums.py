@@ -13,29 +13,21 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 import torch
+from scipy.sparse.linalg import eigsh
 from torch import Tensor
 
 from undrift.analytic.additive import Additive
 from undrift.errors import InputError
 from undrift.recommend.interactions import Array, Interactions
 
-UNIT = 2**16
-"""A weight of 1 as a whole number."""
-
-TOGETHER = "together"
-"""The name of the pairs that count sessions with both items: X'X, the diagonal too."""
+UNIT = 2**16  # a weight of 1 as a whole number
+TOGETHER = "together"  # the pairs that count sessions with both items: X'X, the diagonal too
+_DENSE = 500  # items up to which every eigenvalue is looked for
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs(Additive):
-    """A sparse matrix of items by items; of a symmetric one the lower half.
-
-    Cost: 12 bytes per entry, 8 per item. A sum of two costs a pass over both.
-
-    >>> one = Pairs.of(sp.csr_matrix([[1, 2], [2, 5]]), symmetric=True)
-    >>> (one + one - one.select([1, 0])).whole().toarray().tolist()
-    [[-3, 2], [2, 9]]
-    """
+    """A sparse matrix of items by items, 12 bytes per entry; of a symmetric one the lower half."""
 
     told: ClassVar[tuple[str, ...]] = ("symmetric",)
 
@@ -71,54 +63,17 @@ class Pairs(Additive):
 
     def select(self, columns: Sequence[int]) -> Self:
         """These items in this order; -1 is one without entries."""
-        chosen = np.asarray(columns, np.int64)
-        place = np.full(self.classes, -1)
-        place[chosen[chosen >= 0]] = np.flatnonzero(chosen >= 0)
-        entries = self.half().tocoo()
-        row, column = place[entries.row], place[entries.col]
-        there = (row >= 0) & (column >= 0)
-        row, column = row[there], column[there]
-        if self.symmetric:
-            row, column = np.maximum(row, column), np.minimum(row, column)
-        shape = len(chosen), len(chosen)
-        return self._as(sp.csr_matrix((entries.data[there], (row, column)), shape=shape))
+        padded = self.grow(self.classes + 1).whole()  # its last item, at -1, has no entries
+        return self._as(padded[columns][:, columns])
 
     def grow(self, classes: int) -> Self:
         """With at least this many items."""
         more = max(0, classes - self.classes)
         return replace(self, starts=torch.cat([self.starts, self.starts[-1:].repeat(more)]))
 
-    def where(self, kept: Array) -> Self:
-        """Of the entries, as `half` has them, those under a mask."""
-        matrix = self.half().copy()
-        matrix.data = np.where(kept, matrix.data, 0)
-        return self._as(matrix)
-
-    def scaled(self, by: float) -> Self:
-        """Every entry times a number."""
-        return replace(self, values=self.values.double() * by)
-
-    def check(self, items: int) -> None:
-        """Refuse what no matrix of so many items is: a state that was tampered with."""
-        starts, columns = self.starts, self.columns
-        fits = starts.dim() == columns.dim() == self.values.dim() == 1 and self.classes == items
-        fits = fits and columns.shape == self.values.shape and int(starts[0]) == 0
-        fits = fits and int(starts[-1]) == columns.numel() and bool((starts.diff() >= 0).all())
-        inside = (columns >= 0) & (columns < items)
-        types = torch.int64, torch.int32, torch.int64
-        if not (
-            fits
-            and bool(inside.all())
-            and (starts.dtype, columns.dtype, self.values.dtype) == types
-        ):
-            raise InputError(
-                "the state is damaged: its pairs do not fit its items; restore it from a copy or "
-                "learn again"
-            )
-
     def _combined(self, other: Self, sign: int) -> Self:
-        grown = max(self.classes, other.classes)
-        return self._as(self.grow(grown).half() + sign * other.grow(grown).half())
+        one, two = (each.grow(max(self.classes, other.classes)).half() for each in (self, other))
+        return self._as(one + sign * two)
 
     def _as(self, matrix: Any) -> Self:
         return replace(self, **vars(Pairs.of(matrix, symmetric=self.symmetric)))
@@ -137,42 +92,74 @@ class ItemSums(Additive):
     @classmethod
     def of(cls, batch: Interactions, pairs: dict[str, Pairs]) -> ItemSums:
         """Of a batch, with a column per item of it."""
-        counts = np.asarray(sessions_by_items(batch).sum(axis=0)).ravel()
+        counts = sessions_by_items(batch).getnnz(axis=0).astype(np.int64)
         return cls(len(batch.sessions), torch.from_numpy(counts), pairs)
+
+    def numbers(self) -> list[Tensor]:
+        """All that is counted."""
+        return [self.counts, *(each.values for each in self.pairs.values())]
 
     def below_zero(self) -> bool:
         """Whether more was subtracted than there was."""
-        parts = (self.counts, *(each.values for each in self.pairs.values()))
-        return self.sessions < 0 or any(bool((part < 0).any()) for part in parts)
+        return self.sessions < 0 or any(bool((part < 0).any()) for part in self.numbers())
+
+    def check(self, items: int) -> None:
+        """Refuse what no sums over so many items are: a state that was tampered with."""
+        fits = all(part.dtype == torch.int64 for part in self.numbers())
+        fits = fits and self.counts.shape == (items,)
+        try:
+            for pairs in self.pairs.values():
+                pairs.half().check_format()  # of SciPy: every index is inside, and rows follow
+                fits = fits and pairs.classes == items
+        except (TypeError, ValueError):
+            fits = False
+        if not fits:
+            raise InputError(
+                "the state is damaged: its pairs do not fit its items; restore it from a copy or "
+                "learn again"
+            )
 
     def scaled(self, by: float) -> ItemSums:
         """Every number times a factor, in float64."""
-        pairs = {name: each.scaled(by) for name, each in self.pairs.items()}
+        pairs = {k: replace(p, values=p.values.double() * by) for k, p in self.pairs.items()}
         return replace(self, counts=self.counts.double() * by, pairs=pairs)
 
     def guarded(self, least: int) -> ItemSums:
         """Without what fewer than `least` sessions stand behind: items, and pairs of items.
 
-        A pair is counted in whichever order it came. What is lost of a symmetric matrix beside its
-        diagonal is pooled on it, item by item: so it stays positive definite.
+        A pair is counted in whichever order it came. Of a diagonal the sum alone is told, spread
+        over items by their sessions: one of its numbers may stand on few. That of a symmetric
+        matrix is stretched until it is positive definite.
         """
-        together = self.pairs.get(TOGETHER)
-        if least <= 1 or together is None:
-            return replace(self, counts=self.counts * (self.counts >= least))
-        often = together.whole()
-        often.setdiag(self.counts.numpy())
-        often.data = (often.data >= least).astype(np.int64)
-        often.eliminate_zeros()
-        made = {}
+        enough = self.counts >= least
+        counts, made = (self.counts * enough).numpy(), {}
+        if TOGETHER in self.pairs:
+            often = self.pairs[TOGETHER].whole()
+            often.setdiag(0)
+            often = often >= least
         for name, pairs in self.pairs.items():
             half = pairs.half()
-            kept = half.multiply(often).tocsr()
+            beside = half.multiply(often)
+            diagonal = counts * (half.diagonal() @ enough.numpy() / max(1, counts.sum()))
             if pairs.symmetric:
-                lost = sp.tril(half - kept, -1)
-                pooled = np.asarray(lost.sum(axis=0)).ravel() + np.asarray(lost.sum(axis=1)).ravel()
-                kept = kept + sp.diags(pooled * (self.counts.numpy() >= least), dtype=np.int64)
+                diagonal = np.ceil(diagonal * _stretch(beside + beside.T, diagonal))
+            kept = beside + sp.diags(np.rint(diagonal).astype(np.int64), dtype=np.int64)
             made[name] = Pairs.of(kept, symmetric=pairs.symmetric)
-        return replace(self, counts=self.counts * (self.counts >= least), pairs=made)
+        return replace(self, counts=self.counts * enough, pairs=made)
+
+
+def _stretch(beside: Any, diagonal: Array) -> float:
+    """How many times a diagonal makes a symmetric matrix positive definite, at least once."""
+    some = np.flatnonzero(diagonal)
+    scale = sp.diags(diagonal[some] ** -0.5)
+    matrix = scale @ beside.tocsr()[some][:, some] @ scale
+    if len(some) <= _DENSE:
+        lowest = np.linalg.eigvalsh(matrix.toarray()).min(initial=0.0)
+    else:
+        start = np.random.default_rng(0).standard_normal(len(some))
+        told: Any = {"which": "SA", "tol": 1e-3, "v0": start, "return_eigenvectors": False}
+        lowest = eigsh(matrix, k=1, **told)[0]
+    return max(1.0, -1.01 * float(lowest))
 
 
 def sessions_by_items(batch: Interactions) -> sp.csr_matrix:
@@ -185,36 +172,12 @@ def sessions_by_items(batch: Interactions) -> sp.csr_matrix:
     return matrix
 
 
-def weights_of(decay: float, most: int) -> Array:
-    """`exp(-distance / decay)` in multiples of 1 / UNIT, from distance 0 until it is nothing."""
-    found: Array = np.rint(UNIT * np.exp(-np.arange(most) / decay)).astype(np.int64)
-    heavy: Array = found[found > 0]
-    return heavy
-
-
 def cuts_of(batch: Interactions, weights: Array) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-    """S and T: a row per cut of a session, with the weights of past and of future items.
-
-    The item next to the cut is at distance 0. An item that comes twice has the sum of its weights.
-    """
-    at = np.arange(len(batch)) - batch.starts[batch.session]
-    left = batch.starts[1:][batch.session] - 1 - np.arange(len(batch))
-    cuts = np.flatnonzero(at > 0)  # the place of the first click after each cut
-    sides = []
-    for step, room in ((-1, at), (1, left + 1)):
-        rows, items, values = [], [], []
-        for distance, weight in enumerate(weights):
-            there = np.flatnonzero(room[cuts] > distance)
-            if not len(there):
-                break
-            first = cuts[there] - 1 if step < 0 else cuts[there]
-            rows.append(there)
-            items.append(batch.item[first + step * distance])
-            values.append(np.full(len(there), weight))
-        none = [np.zeros(0, np.int64)]
-        entries = (
-            np.concatenate(values or none),
-            tuple(np.concatenate(each or none) for each in (rows, items)),
-        )
-        sides.append(sp.csr_matrix(entries, shape=(len(cuts), len(batch.items))))
-    return sides[0], sides[1]
+    """S and T: a row per cut of a session, with the weights of past and of future items."""
+    last = len(batch.sessions) - 1
+    backwards = replace(batch, session=last - batch.session[::-1], item=batch.item[::-1])
+    past, future = (
+        clicks.cases(most=len(weights))[0].weighted(weights, len(batch.items))
+        for clicks in (batch, backwards)  # what is before a cut of the other is after it
+    )
+    return past, future[::-1]

@@ -11,7 +11,7 @@ from undrift.formatting import size
 from undrift.reporting.terminal import plain_table
 
 if TYPE_CHECKING:
-    from undrift.folder.record import Line, Record
+    from undrift.folder.record import Entry, Line, Record
     from undrift.folder.store import Version
     from undrift.privacy.audit import Audit
 
@@ -24,17 +24,25 @@ def fact_table(found: Version, title: str) -> Table:
     right, tested = record.foresight
     small = f"{record.small_classes}, under {record.least_rows} training nodes"
     columns = "by position" if record.columns is None else _few(record.columns, ", ")
+    of_nodes = [
+        ("columns", f"{record.width or 0}: {columns}"),
+        ("scaled", _scaled(record)),
+        ("predicted right before learned", f"{right:,} of {tested:,}" if tested else "-"),
+        ("small classes", "hidden by noise" if record.private else small),
+    ]
+    of_sessions = [
+        ("items", f"{record.width or 0:,}"),
+        ("sessions", f"{sum(held.rows for held in record.batches):,}"),
+        ("exported", f"items and pairs of at least {record.least_rows} sessions"),
+    ]
     facts = [
         ("method", found.method),
         ("step", f"{entry.step} ({entry.verb}, {entry.time})"),
         ("state", f"{size(found.path.stat().st_size)}, {found.sha[:12]}..."),
-        ("columns", f"{record.width or 0}: {columns}"),
-        ("scaled", _scaled(record)),
+        *{"node": of_nodes, "session": of_sessions}[record.row],
         ("batches", f"{len(record.batches):,}"),
-        ("predicted right before learned", f"{right:,} of {tested:,}" if tested else "-"),
         ("old states", f"{record.keep} kept"),
-        ("node hashes", "remembered" if record.remember_nodes else "not kept"),
-        ("small classes", "hidden by noise" if record.private else small),
+        ("hashes of names", "remembered" if record.remember_nodes else "not kept"),
     ]
     if entry.spent_epsilon is not None:
         once = "assumed" if record.assumes_disjoint else "checked by node hashes"
@@ -46,9 +54,9 @@ def fact_table(found: Version, title: str) -> Table:
 def _scaled(record: Record) -> str:
     if isinstance(record.scale, dict):
         return f"as given: {_few(tuple(record.scale), ', ')}"
-    if record.scale is None:
-        return "not decided yet" if record.width is None else "no"
-    return "by the first batch" if record.scale == "robust" else "no"
+    undecided = record.scale is None and record.width is None
+    words = {"robust": "by the first batch"}
+    return "not decided yet" if undecided else words.get(record.scale or "", "no")
 
 
 def class_table(found: Version) -> Table:
@@ -60,41 +68,53 @@ def class_table(found: Version) -> Table:
 
 def audit_tables(found: Audit) -> list[Table]:
     """What is kept, what stands behind it, and what attacks find."""
-    tensors = [
-        (each.name, " x ".join(map(str, each.shape)), size(each.nbytes)) for each in found.kept
-    ]
-    behind = []
+    kept = plain_table("Kept", {"tensor": "name", "shape": "word", "size": "number"})
+    for one in found.kept:
+        kept.add_row(one.name, " x ".join(map(str, one.shape)), size(one.nbytes))
+    numbers = dict.fromkeys(("rows", "columns", "rows per column"), "number")
+    numbers |= {"smallest class": "text", "thinnest column": "number"}
+    behind = plain_table("Rows behind it", {"sum": "name", **numbers})
     for each in found.behind:
         shape = f"{each.rows:,}", f"{each.columns:,}", f"{each.rows_per_column:.2f}"
         small = "-" if each.smallest is None else f"{each.smallest[1]:,} ({each.smallest[0]})"
         thin = "-" if each.thinnest is None else f"{each.thinnest:.1f}"
-        behind.append((each.name, *shape, small, thin))
-    attacks = []
-    for one in found.findings:
-        known = "-" if one.figure is None else "tried" if one.measured else "foretold"
-        attacks.append((one.where, one.attack, one.text, known, one.tried))
-    numbers = {"rows": "number", "columns": "number", "rows per column": "number"}
-    numbers |= {"smallest class": "text", "thinnest column": "number"}
+        behind.add_row(each.name, *shape, small, thin)
     words = {"sum": "name", "attack": "word", "figure": "word", "": "word", "how": "text"}
-    tables = [
-        plain_table("Kept", {"tensor": "name", "shape": "word", "size": "number"}, tensors),
-        plain_table("Rows behind it", {"sum": "name", **numbers}, behind),
-        plain_table("Attacks", words, attacks),
-    ]
-    return [table for table in tables if table.row_count]
+    attacks = plain_table("Attacks", words)
+    for attack in found.findings:
+        known = "-" if attack.figure is None else "tried" if attack.measured else "foretold"
+        attacks.add_row(attack.where, attack.attack, attack.text, known, attack.tried)
+    return [table for table in (kept, behind, attacks) if table.row_count]
 
 
 def history_table(lines: Sequence[Line]) -> Table:
     """A row per step, oldest first."""
-    kinds = {"step": "number", "verb": "name", "time": "word", "nodes": "number"}
-    kinds |= {"edges": "number", "labelled": "number", "batches": "text", "state": "word"}
+    every = ("nodes", "edges", "labelled", "sessions", "clicks")
+    shown = [name for name in every if any(getattr(line, name) for line in lines)]
+    kinds = {"step": "number", "verb": "name", "time": "word"} | dict.fromkeys(shown, "number")
+    heard = any(line.noticed for line in lines)
+    kinds |= {"unknown": "word", "moved": "text"} if heard else {}
+    kinds |= {"batches": "text", "state": "word"}
     rows = []
     for line in lines:
         batches = [f"+{data[:8]}" for data in line.added] + [f"-{d[:8]}" for d in line.removed]
-        counts = [f"{n:,}" if n else "" for n in (line.nodes, line.edges, line.labelled)]
+        counts = [f"{n:,}" if (n := getattr(line, name)) else "" for name in shown]
         told = [str(line.step), line.verb, line.time[:19].replace("T", " "), *counts]
+        seen = line.noticed
+        unknown = share(seen.strange, seen.unlabelled) if seen else ""
+        told += [unknown, moved_classes(line)] if heard else []
         rows.append([*told, _few(batches, " "), line.result[:8]])
     return plain_table(None, kinds, rows)
+
+
+def share(part: int | None, whole: int | None) -> str:
+    """Such as `3 of 20`; nothing where there is no whole."""
+    return f"{part or 0:,} of {whole:,}" if whole else ""
+
+
+def moved_classes(line: Entry) -> str:
+    """The classes of a step that moved more than chance does."""
+    return ", ".join(line.noticed.beyond_chance) if line.noticed else ""
 
 
 def _few(words: Sequence[str], between: str) -> str:

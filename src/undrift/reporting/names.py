@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from itertools import pairwise
-from math import isnan, nan
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from itertools import groupby
+from math import isnan
+from typing import Any
 
 from undrift.errors import InputError
 from undrift.evaluation.metrics import METRICS
@@ -15,28 +15,19 @@ from undrift.plugins import Registry
 from undrift.streams.arrival import BY_CLASS, split_place
 from undrift.streams.benchmarks import listed_stream
 
-if TYPE_CHECKING:
-    from undrift.experiments.result import Metrics
-
-
-def metric_value(metrics: Metrics, key: str) -> float:
-    """A metric of a run; not a number where it has none."""
-    value: float | None = getattr(metrics, key)
-    return nan if value is None else float(value)
-
 
 def number_text(value: float, form: str = "{:.2f}") -> str:
     """A number of a metric; a dash where there is none."""
     return "–" if isnan(value) else form.format(value)
 
 
-def symbol(key: str, subscript: str = "%s_%s") -> str:
+def symbol(key: str, subscript: str = "%s_%s", escape: Callable[[str], str] = str) -> str:
     """The symbol of a metric, its two parts put into a pattern where it has a subscript.
 
     >>> symbol("a_avg"), symbol("a_avg", "%s<sub>%s</sub>"), symbol("forgetting")
     ('A_avg', 'A<sub>avg</sub>', 'forgetting')
     """
-    head, _, below = METRICS[key].symbol.partition("_")
+    head, _, below = map(escape, METRICS[key].symbol.partition("_"))
     return subscript % (head, below) if below else head
 
 
@@ -46,13 +37,7 @@ def method_facts(name: str) -> Method:
 
 
 def stream_title(stream: str, *, stand_in: bool = False) -> str:
-    """How a table names a stream, a file by the end of its path; a stand-in always says so.
-
-    >>> stream_title("reddit-cl-stand-in@0.01"), stream_title("cs-cl+online:batch=8")
-    ('Reddit-CL stand-in@0.01', 'CS-CL (online:batch=8)')
-    >>> stream_title("data/papers/stream.toml", stand_in=True)
-    'papers/stream.toml (stand-in)'
-    """
+    """How a table names a stream, a file by the end of its path; a stand-in always says so."""
     stream, arrive = split_place(stream)
     info, (_, at, option) = listed_stream(stream), stream.partition("@")
     end = "/".join(stream.rpartition(":")[2].split("/")[-2:])
@@ -67,19 +52,13 @@ def short_title(stream: str) -> str:
 
 
 def row_label(row: str, method: str) -> str:
-    """How a table names a row: a method's display name, with what the row changes about it.
-
-    >>> row_label("none", "adr"), row_label("adr alpha=4", "adr"), row_label("ties", "adr")
-    ('ADR without HAM', 'ADR alpha=4', 'ADR with TIES')
-    """
+    """How a table names a row: a method's display name, with what the row changes about it."""
     title = method_facts(method).display
     if row == method:
         return title
     if row in ("none", *RULES.names()) and (own := _fact(REGISTRY, method, "merging")):
-        if row in ("none", own):
-            rule = _fact(RULES, own, "display") or own
-            return f"{title} without {rule}" if row == "none" else f"{title} ({rule})"
-        return f"{title} with {_fact(RULES, row, 'display') or row}"
+        rule = _fact(RULES, own if row == "none" else row, "display") or row
+        return title + {"none": f" without {rule}", own: f" ({rule})"}.get(row, f" with {rule}")
     return title + row.removeprefix(method) if row.startswith(f"{method} ") else row
 
 
@@ -107,9 +86,8 @@ def number_ranges(numbers: Iterable[int], dash: str = "-") -> str:
     >>> number_ranges(range(30)), number_ranges([6, 5]), number_ranges([1, 2, 3, 7], "–")
     ('0-29', '5, 6', '1–3, 7')
     """
-    found = sorted(set(numbers))
-    breaks = [0, *(i for i, (a, b) in enumerate(pairwise(found), 1) if b != a + 1), len(found)]
-    runs = [found[start:stop] for start, stop in pairwise(breaks)]
+    apart = groupby(enumerate(sorted(set(numbers))), key=lambda each: each[1] - each[0])
+    runs = [[number for _, number in run] for _, run in apart]
     return ", ".join(
         f"{run[0]}{dash}{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs
     )

@@ -10,11 +10,11 @@ from itertools import product
 from statistics import fmean
 from typing import Any
 
-from undrift.experiments.search_record import CHOSEN_BY, Search
+from undrift.experiments.search import CHOSEN_BY, Search
 from undrift.experiments.spec import RunSpec
 from undrift.experiments.standing import in_order
 from undrift.learners.registry import METHODS
-from undrift.reporting.names import metric_value, value_text
+from undrift.reporting.names import value_text
 from undrift.streams.benchmarks import STREAMS
 
 Setting = tuple[str, ...]  # its values as text, in the order of `SearchGrid.values`
@@ -35,16 +35,11 @@ class SearchGrid:
     def values(self) -> dict[str, list[Any]]:
         """The values of every parameter, numbers ascending, others as the grids list them."""
         listed: dict[str, dict[str, Any]] = defaultdict(dict)
-        for search in self.searches:
-            for name, values in sorted(search.spec.grid.items()):
-                listed[name] |= {value_text(value): value for value in values}
-        return {name: _sorted(list(found.values())) for name, found in listed.items()}
-
-    @property
-    def varied(self) -> list[str]:
-        """The parameters with more than one value, the one with most of them first."""
-        several = [name for name, values in self.values.items() if len(values) > 1]
-        return sorted(several, key=lambda name: -len(self.values[name]))
+        for name, values in (pair for s in self.searches for pair in sorted(s.spec.grid.items())):
+            listed[name] |= {value_text(value): value for value in values}
+        plain = {name: [*found.values()] for name, found in listed.items()}
+        numbers = {n for n, vs in plain.items() if all(type(v) in (int, float) for v in vs)}
+        return {name: sorted(vs) if name in numbers else vs for name, vs in plain.items()}
 
     def key(self, params: Mapping[str, Any]) -> Setting:
         """A setting as text, by which trials of several searches are told to be the same."""
@@ -55,16 +50,9 @@ class SearchGrid:
         """The mean score of every setting over the seeds that have one."""
         found: dict[Setting, list[float]] = defaultdict(list)
         for trial in (trial for search in self.searches for trial in search.trials):
-            if trial.validation is not None:
-                score = metric_value(trial.validation.by_class, CHOSEN_BY.key)
-                found[self.key(trial.params)].append(score)
+            if validation := trial.validation:
+                found[self.key(trial.params)].append(validation.by_class.value(CHOSEN_BY.key))
         return {key: fmean(scores) for key, scores in found.items()}
-
-    @property
-    def failed(self) -> set[Setting]:
-        """The settings that failed with at least one seed."""
-        trials = (trial for search in self.searches for trial in search.trials)
-        return {self.key(trial.params) for trial in trials if trial.validation is None}
 
     @property
     def chosen(self) -> Counter[Setting]:
@@ -107,8 +95,3 @@ def search_grids(searches: Iterable[Search]) -> list[SearchGrid]:
     methods = in_order({grid.base.method for grid in grids}, METHODS)
     streams = in_order({grid.base.place for grid in grids}, STREAMS)
     return sorted(grids, key=lambda g: (methods.index(g.base.method), streams.index(g.base.place)))
-
-
-def _sorted(values: list[Any]) -> list[Any]:
-    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
-    return sorted(values) if numbers else values

@@ -14,18 +14,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from undrift.analytic.class_sums import ClassSums
-from undrift.analytic.rounding import of_rows
 from undrift.analytic.statistics import one_hot
-from undrift.analytic.thin_sums import ThinSums
-from undrift.propagation.mixes import (
-    Propagated,
-    effective_feature_count,
-    row_normalised,
-)
-from undrift.propagation.sums import AnySums, no_rows
+from undrift.analytic.thin_sums import AnySums
+from undrift.propagation.mixes import effective_feature_count, row_normalised
+from undrift.propagation.sums import no_rows
 from undrift.scale.graph_folder import GB, Array, GraphFolder, npy_header
 from undrift.scale.plan import BlockPlan, Call, Group
+from undrift.storage.files import load_state, state_bytes
+from undrift.storage.state import State, pack, unpack
 
 EVIDENCE, EDGES = "evidence.npy", "class-edges.npy"
 _PARTS = 16  # a Gram matrix is written so many times at most
@@ -41,11 +37,8 @@ def first_calls(plan: BlockPlan) -> list[Call]:
 
 def block_calls(plan: BlockPlan) -> list[Call]:
     """A task per block of columns."""
-    return [
-        Call(_file("block", g, block), propagate, (g, block))
-        for g, group in enumerate(plan.groups)
-        for block in range(plan.blocks(group))
-    ]
+    every = ((g, i) for g, group in enumerate(plan.groups) for i in range(plan.blocks(group)))
+    return [Call(_file("block", g, i), propagate, (g, i)) for g, i in every]
 
 
 def measure(plan: BlockPlan, name: str) -> None:
@@ -61,11 +54,15 @@ def measure(plan: BlockPlan, name: str) -> None:
     mixes = (each.propagated for each in plan.maps.values())
     adaptive = next((mix for mix in mixes if mix.same_for_all() is None), None)
     if adaptive is not None:
+        known = [torch.from_numpy(counts)]
 
-        def spread(values: Tensor) -> Tensor:
-            return _stepped(graph, "sum", values.unsqueeze(1), None).squeeze(1)
+        def within(hops: int, nodes: Tensor) -> Tensor:
+            while hops >= len(known):
+                around = _stepped(graph, "sum", known[-1].unsqueeze(1), None).squeeze(1)
+                known.append(known[-1] + around)
+            return known[hops][nodes]
 
-        weights = adaptive.by_evidence(torch.from_numpy(counts), spread)
+        weights = adaptive.by_evidence(within, torch.arange(graph.manifest.nodes))
         found += [weight.numpy() for weight in weights]
     plan.put(name, [npy_header((len(found), graph.manifest.nodes)), *found])
 
@@ -83,10 +80,7 @@ def prepare(plan: BlockPlan, name: str, group: int, chunk: int) -> None:
 
 
 def propagate(plan: BlockPlan, name: str, group: int, block: int) -> None:
-    """Write the panels (`_panels`) of a block of columns at the nodes wanted.
-
-    Cost: 2 nnz(A) operations per column and hop. Memory: 24 bytes per node and column, and a shard.
-    """
+    """Write the panels of a block of columns. Cost: 2 nnz(A) operations per column and hop."""
     spec = plan.groups[group]
     shape = (len(_panels(plan, spec)), plan.rows, plan.folder.manifest.width)
     panels = _propagated(plan, spec, _columns(plan, group, block))
@@ -120,7 +114,11 @@ def _panels(plan: BlockPlan, group: Group) -> list[str]:
 def _propagated(plan: BlockPlan, group: Group, held: Tensor) -> Iterator[Array]:
     graph = plan.folder
     mixes = {bank: plan.maps[bank].propagated for bank in group.banks}
-    weights = {bank: _weights(plan, mix) for bank, mix in mixes.items()}
+    weights: dict[str, list[Tensor | float]] = {}
+    for bank, mix in mixes.items():  # one of each hop for all nodes, or for every node
+        same = mix.same_for_all()
+        own = map(torch.from_numpy, plan.load(EVIDENCE)[1:]) if same is None else same
+        weights[bank] = [*own]
     last = max(map(len, weights.values())) - 1
     nodes = None if plan.nodes is None else torch.from_numpy(plan.nodes)
     sums: dict[str, Tensor] = {}
@@ -141,12 +139,6 @@ def _propagated(plan: BlockPlan, group: Group, held: Tensor) -> Iterator[Array]:
             else:
                 sums[bank] = there * weight
     yield from (total.numpy() for total in sums.values())
-
-
-def _weights(plan: BlockPlan, mix: Propagated) -> list[Tensor | float]:
-    """The weight of each hop: one for all nodes, or one for every node."""
-    same = mix.same_for_all()
-    return [*map(torch.from_numpy, plan.load(EVIDENCE)[1:])] if same is None else [*same]
 
 
 def _stepped(graph: GraphFolder, kind: str, held: Tensor, nodes: Tensor | None) -> Tensor:
@@ -189,21 +181,21 @@ def _chunks(graph: GraphFolder) -> Iterator[tuple[int, slice]]:
     return enumerate(slices(0, graph.manifest.nodes, graph.manifest.rows))
 
 
-def _file(kind: str, of: int | str, i: int) -> str:
-    return f"{kind}-{of}-{i:05}.npy"
+def _file(kind: str, of: int | str, i: int, suffix: str = "npy") -> str:
+    return f"{kind}-{of}-{i:05}.{suffix}"
 
 
 def sum_calls(plan: BlockPlan) -> list[Call]:
     """A task per bank and chunk of rows of labelled nodes."""
     return [
-        Call(_file("sums", bank, i), add_rows, (bank, where.start, where.stop))
+        Call(_file("sums", bank, i, "safetensors"), add_rows, (bank, where.start, where.stop))
         for bank in plan.maps
         for i, where in enumerate(_parts(plan, bank))
     ]
 
 
 def add_rows(plan: BlockPlan, name: str, bank: str, start: int, stop: int) -> None:
-    """Write the sums over some rows: all their numbers as columns of one table."""
+    """Write the sums over some rows."""
     features, sums = plan.maps[bank], _no_sums(plan, bank)
     assert plan.nodes is not None  # noqa: S101  # sums are of labelled nodes
     labels = plan.places_of(plan.folder.labels[plan.nodes[start:stop]])
@@ -212,38 +204,17 @@ def add_rows(plan: BlockPlan, name: str, bank: str, start: int, stop: int) -> No
         here = targets[where.start - start : where.stop - start]
         for part, expanded in features.pieces(rows_of(plan, bank, where)):
             sums = sums.add(expanded, here[part])
-    table = torch.cat(_as_columns(sums), dim=1)
-    plan.put(name, [npy_header(tuple(table.shape)), table.numpy()])
+    plan.put(name, [state_bytes(State(bank, {}, *pack(sums)))])
 
 
 def added(plan: BlockPlan, bank: str) -> AnySums:
     """The sum of what all tasks of a bank have left, in their order."""
     total: Any = _no_sums(plan, bank)
-    for i, _ in enumerate(_parts(plan, bank)):
-        total = total + _of_table(total, torch.from_numpy(plan.load(_file("sums", bank, i))))
+    for call in sum_calls(plan):
+        if call.args[0] == bank:
+            state = load_state(plan.file(call.name))
+            total = total + unpack(type(total), state.tensors, state.values)
     return cast(AnySums, total)
-
-
-def _as_columns(sums: AnySums) -> list[Tensor]:
-    """The numbers of sums as matrices of as many rows; a vector is repeated in every row."""
-    if isinstance(sums, ThinSums):
-        parts = [sums.seen, sums.moment, sums.diagonal.unsqueeze(1), sums.lengths, sums.counts]
-    else:
-        parts = [sums.gram, sums.moment, sums.squares, sums.counts]
-    return [p if p.dim() == 2 else p.expand(sums.width, p.shape[0]) for p in parts]
-
-
-def _of_table(like: AnySums, table: Tensor) -> AnySums:
-    """Sums of the same kind and size from such columns."""
-    parts = table.split([each.shape[1] for each in _as_columns(like)], dim=1)
-    if isinstance(like, ThinSums):
-        seen, moment, diagonal, lengths, counts = parts
-        rounding = of_rows(int(counts[0].sum()), float(diagonal.sum()))
-        each = seen, diagonal[:, 0], moment, lengths[0], counts[0]
-        return ThinSums(*each, like.seed, rounding)
-    gram, moment, squares, counts = parts
-    rounding = of_rows(int(counts[0].sum()), float(gram.trace()))
-    return ClassSums(gram, moment, squares, counts[0], rounding)
 
 
 def count_edges(plan: BlockPlan, name: str) -> None:

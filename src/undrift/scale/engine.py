@@ -1,8 +1,4 @@
-"""Where tasks run: in this process, in a pool of processes, or in an engine of another package.
-
-Scheduling is theirs. What they need to know of failure is little, as truth is in the files: a
-task whose worker died is given out again, and its file is there or not.
-"""
+"""Where tasks run: in this process, in a pool of processes, or in an engine of another package."""
 
 from __future__ import annotations
 
@@ -64,11 +60,9 @@ class Pool:
             self._once(plan, left, done)
             tries = 0 if len(left) < before else tries + 1
             if tries == _TRIES:
-                raise InputError(
-                    f"{_TRIES} pools of {self.workers} processes were killed before {left[0].name} "
-                    "was done, most likely for want of memory; give the same command with fewer "
-                    "workers, which goes on where it was"
-                )
+                told = f"{_TRIES} pools of {self.workers} processes were killed"
+                told += f" before {left[0].name} was done, most likely for want of memory"
+                raise InputError(f"{told}; go on with the same command and fewer workers")
 
     def _once(self, plan: BlockPlan, left: list[Call], done: Callable[[], None]) -> None:
         """Take what is done off the list; the rest stays when the pool has broken."""
@@ -88,15 +82,16 @@ class Pool:
                 left.remove(futures[future])
                 done()
         except BrokenProcessPool:
-            _end_all(pool)
+            pass  # the caller sees what is left
         finally:
-            pool.shutdown(cancel_futures=True)
+            _end(pool)
 
 
-def _end_all(pool: ProcessPoolExecutor) -> None:
-    """End what is left of a broken pool: it waits for ever for one started as it broke."""
+def _end(pool: ProcessPoolExecutor) -> None:
+    """Kill what is left of a pool, then close it: to close it alone may wait for ever."""
     for process in list((pool._processes or {}).values()):
         process.kill()
+    pool.shutdown(cancel_futures=True)
 
 
 def _end_with_parent() -> None:

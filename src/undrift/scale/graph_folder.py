@@ -32,7 +32,7 @@ from undrift.datasets.tables import Repairs
 from undrift.errors import InputError
 from undrift.graphs.scaling import sample
 from undrift.sparse import Csr
-from undrift.storage.files import checksum, write_pieces
+from undrift.storage.files import checksum, whole_file
 from undrift.storage.lock import check_own, check_own_folder, name_own, read_own
 from undrift.typing import Progress, silent
 
@@ -40,7 +40,6 @@ Array = np.ndarray[Any, np.dtype[Any]]
 FORMAT, MANIFEST, WORK = 2, "graph.json", "work"
 GB = 1e9
 AGAIN = "free some space and give the same command again, which goes on from here"
-"""What to do about a full disk."""
 _RESTORE = "restore it from a copy, or import the tables again into another folder"
 
 
@@ -112,18 +111,17 @@ class GraphFolder:
         file = self.path / MANIFEST
         data = read_own(file)
         if data is None:
-            raise InputError(
-                f"there is no graph in {self.path}; make one with: undrift graph import NODES "
-                f"EDGES --out {self.path} (which also finishes one that was interrupted)"
-            )
+            way = f"undrift graph import NODES EDGES --out {self.path} (which also finishes one)"
+            raise InputError(f"there is no graph in {self.path}; make one with: {way}")
         try:
             self.manifest = GraphManifest.model_validate_json(data)
             if self.manifest != self.manifest.sealed():
                 raise ValueError("other words than were written")
         except ValueError as error:
-            raise InputError(
-                f"{file} is damaged or of another version of undrift; import the tables again"
-            ) from error
+            told = "damaged or of another version of undrift; import the tables again"
+            raise InputError(f"{file} is {told}") from error
+        self.num_nodes, self.num_edges = self.manifest.nodes, self.manifest.edges
+        self.num_features = self.manifest.features
 
     def verify(self, progress: Progress = silent) -> None:
         """Compare every byte with the checksums of the import."""
@@ -139,34 +137,17 @@ class GraphFolder:
         progress("check", len(files), len(files))
 
     @property
-    def num_nodes(self) -> int:
-        """How many nodes."""
-        return self.manifest.nodes
-
-    @property
-    def num_features(self) -> int:
-        """The width of a node's features."""
-        return self.manifest.features
-
-    @property
-    def num_edges(self) -> int:
-        """Directed edges: an undirected edge counts twice."""
-        return self.manifest.edges
-
-    @property
     def work(self) -> Path:
         """Where unfinished steps keep their files."""
         return check_own_folder(self.path / WORK)
 
     def nbytes(self) -> int:
         """Bytes of all its files, without those of unfinished steps."""
-        there = (self.path / name for name in self.manifest.files)
-        return sum(path.lstat().st_size for path in there if path.is_file())
+        return _bytes(self.path / name for name in self.manifest.files)
 
     def left_over(self) -> int:
         """Bytes of unfinished steps."""
-        there = self.work.rglob("*") if self.work.is_dir() else ()
-        return sum(path.lstat().st_size for path in there if path.is_file())
+        return _bytes(self.work.rglob("*"))
 
     def ids(self) -> Array:
         """The id of every node: the only thing here that is read as a whole."""
@@ -179,9 +160,8 @@ class GraphFolder:
     @property
     def ids_file(self) -> Path:
         """Where the ids are."""
-        path = self.path / "ids.parquet"
-        check_own(path)
-        return path
+        check_own(self.path / "ids.parquet")
+        return self.path / "ids.parquet"
 
     @cached_property
     def labels(self) -> Array:
@@ -195,8 +175,7 @@ class GraphFolder:
 
     def rows(self, chunk: int) -> Array:
         """All features of some rows, `[rows, features]` in float64."""
-        blocks = self._load(feature_file(chunk))
-        flat = blocks.transpose(1, 0, 2).reshape(blocks.shape[1], -1)
+        flat = np.concatenate(self._load(feature_file(chunk)), axis=1)
         return flat[:, : self.manifest.features].astype(np.float64)
 
     def sampled(self) -> Tensor:
@@ -217,20 +196,15 @@ class GraphFolder:
             yield shard, indptr, indices, weights
 
     def operator(self, kind: str) -> Iterator[tuple[Shard, Csr]]:
-        """The rows of a normalised adjacency, a shard at a time, without self-loops, in float64.
-
-        `symmetric` weighs as `graphs.normalise` does with self-loops, `row` and `sum` without.
-        """
-        n, into = self.manifest.nodes, self.degrees[0]
+        """The rows of a normalised adjacency, a shard at a time, without self-loops, in float64."""
         for shard, indptr, indices, weights in self.shards():
             values = torch.from_numpy(weights).double()
-            if kind != "symmetric":
-                values = torch.ones_like(values)
-            matrix = Csr.trusted(
-                torch.from_numpy(indptr), torch.from_numpy(indices), values, (len(indptr) - 1, n)
-            )
+            # the weights of symmetric count self-loops, those of row and sum do not
+            values = values if kind == "symmetric" else torch.ones_like(values)
+            rows, senders = torch.from_numpy(indptr), torch.from_numpy(indices)
+            matrix = Csr.trusted(rows, senders, values, (len(rows) - 1, self.num_nodes))
             if kind == "row":
-                degree = torch.from_numpy(into[shard.start : shard.stop]).double().clamp(min=1)
+                degree = rows.diff().double().clamp(min=1)
                 matrix = matrix * (1 / degree).float().double().unsqueeze(1)
             yield shard, matrix
 
@@ -251,6 +225,10 @@ class GraphFolder:
         return found
 
 
+def _bytes(paths: Iterable[Path]) -> int:
+    return sum(path.lstat().st_size for path in paths if path.is_file())
+
+
 def inverse_roots(degrees: Array) -> Array:
     """`1 / sqrt(degree + 1)`, the two factors of a symmetric weight."""
     return np.asarray((degrees + 1.0) ** -0.5)
@@ -267,13 +245,10 @@ def feature_file(i: int) -> str:
 
 
 def put(path: Path, pieces: Iterable[bytes | Array], *, hashed: bool = False) -> None:
-    """Write a file whole or not at all (`write_pieces`).
-
-    No piece is written through a memory map: a full disk is then an error, not the end of the
-    process.
-    """
-    data = (p if isinstance(p, bytes) else np.ascontiguousarray(p).data for p in pieces)
-    write_pieces(path, data, hashed=hashed, way_out=AGAIN)
+    """Write a file whole or not at all, and not through a memory map, which a full disk ends."""
+    with whole_file(path, hashed=hashed, way_out=AGAIN) as file:
+        for piece in pieces:
+            file.write(piece if isinstance(piece, bytes) else np.ascontiguousarray(piece).data)
 
 
 def put_array(path: Path, array: Array) -> None:

@@ -1,7 +1,6 @@
 """From tables of any size to a `GraphFolder`: DuckDB joins and sorts, files are written in pieces.
 
-What DuckDB has staged lies in a database beside the folder's files, and each file takes its name
-when it is whole. So an import that was killed goes on with the same command.
+What is staged lies in a database beside them: an import that was killed goes on from there.
 """
 
 from __future__ import annotations
@@ -14,18 +13,12 @@ from pathlib import Path
 from shutil import rmtree
 from typing import Any, Literal
 
+from undrift.datasets.tables import check_columns, feature_columns
 from undrift.errors import InputError
-from undrift.scale.graph_folder import (
-    AGAIN,
-    GB,
-    MANIFEST,
-    GraphFolder,
-    GraphManifest,
-    put,
-    put_array,
-)
+from undrift.scale import graph_folder as files
+from undrift.scale.graph_folder import GraphFolder, GraphManifest
 from undrift.scale.staging import Asked, Staging, sizes
-from undrift.scale.tables import Table, TableError, literal
+from undrift.scale.tables import Table, TableError, database, sentence
 from undrift.storage.files import checksum, make_folder
 from undrift.storage.lock import check_own, check_own_folder, exclusive, read_own
 from undrift.typing import Progress, silent
@@ -51,35 +44,29 @@ def import_graph(
 ) -> GraphFolder:
     """Write the graph of two tables, each a file or a folder of files, as a `GraphFolder`.
 
-    Tables are read as `read_tables` reads them. Without `label`, a column of that name is the
-    classes where there is one. `memory`: GB that this, and later each task, may use; it decides
-    the sizes of the pieces. Disk, while it runs: about three times the graph.
+    Tables are read as by `read_tables`; without `label` a column of that name counts. `memory`: GB
+    that this, and later each task, may use. Disk, while it runs: about three times the graph.
     """
-    if not memory > 0:
+    if not 0 < memory < float("inf"):
         raise InputError(f"memory must be greater than 0 GB, not {memory}")
     out = Path(out)
-    if (out / MANIFEST).is_file() and not (out / _ASKED).is_file():
+    if (out / files.MANIFEST).is_file() and not (out / _ASKED).is_file():
         raise InputError(f"{out} holds a graph already; choose another folder or delete it")
     table, ends = Table.of(nodes), Table.of(edges)
     if label is None and "label" in table.columns:
         label = "label"
-    table.need(id, *([label] if label else []))
-    ends.need(source, target)
-    features = tuple(name for name in table.columns if name not in (id, label, *ignore))
-    if not features:
-        raise InputError(
-            f"{table.path} has no column of features beside the id and the label; give every node "
-            "at least one number"
-        )
-    named = (id, label, source, target, features)
+    given = [name for name in table.columns if name not in (id, label, *ignore)]
+    features = feature_columns(table.path, table.columns, given, {id: "id", label: "label"})
+    check_columns(ends.path, ends.columns, [source, target])
+    named = (id, label, source, target, tuple(features))
     asked = Asked(table, ends, *named, undirected, unknown_edges, memory)
     make_folder(out)
     with exclusive(out / _LOCK, f"importing into {out}"):
         _begin(out, asked)
-        if not (out / MANIFEST).is_file():
+        if not (out / files.MANIFEST).is_file():
             with _database(out, memory) as connection:
                 manifest = _imported(asked, out, connection, progress)
-            put(out / MANIFEST, [manifest.sealed().model_dump_json(indent=1).encode()])
+            files.put(out / files.MANIFEST, [manifest.sealed().model_dump_json(indent=1).encode()])
         _scrap(out, _OURS)  # what tells that an import is not finished goes last
     return GraphFolder(out)
 
@@ -90,7 +77,7 @@ def _begin(out: Path, asked: Asked) -> None:
     _scrap(out, [path.name for path in out.glob(".*.part")])
     there = [path.name for path in out.iterdir() if path.name != _LOCK]
     if not there:
-        put(out / _ASKED, [told.encode()])
+        files.put(out / _ASKED, [told.encode()])
         return
     if _ASKED not in there:
         raise InputError(f"{out} holds other files; choose a folder that is empty or not there")
@@ -98,10 +85,8 @@ def _begin(out: Path, asked: Asked) -> None:
         check_own(out / name, alone=True)
     check_own_folder(out / _SPILL)
     if read_own(out / _ASKED) != told.encode():
-        raise InputError(
-            f"{out} holds an unfinished import of other tables, or of these before they changed; "
-            "delete it or choose another folder"
-        )
+        told = "an unfinished import of other tables, or of these before they changed"
+        raise InputError(f"{out} holds {told}; delete it or choose another folder")
 
 
 def _scrap(out: Path, names: Sequence[str]) -> None:
@@ -113,31 +98,31 @@ def _scrap(out: Path, names: Sequence[str]) -> None:
 
 @contextmanager
 def _database(out: Path, memory: float) -> Iterator[Any]:
-    """The staging database; what goes wrong in it is one sentence.
-
-    Where the tables themselves are wrong, nothing that is staged is of use, and it is deleted.
-    """
+    """The staging database; an error is one sentence, and of wrong tables nothing stays."""
     import duckdb
 
+    settings = {
+        "memory_limit": f"{int(min(max(memory * files.GB / 2, 1e8), 1e18))}B",
+        "temp_directory": str(out / _SPILL),
+    }
     try:
-        with _opened(out) as connection:
-            most = max(int(memory * GB / 2), 100_000_000)
-            connection.execute(f"SET memory_limit = '{most}B'")
-            connection.execute(f"SET temp_directory = {literal(str(out / _SPILL))}")
-            connection.execute("SET enable_progress_bar = false")
+        try:
+            with database(out / _STAGE, **settings):
+                pass
+        except duckdb.Error:  # a full disk has left it unreadable
+            _scrap(out, (_STAGE, f"{_STAGE}.wal", _SPILL))
+        with database(out / _STAGE, **settings) as connection:
             yield connection
     except TableError:
         _discard(out)
         raise
     except duckdb.Error as error:
-        sentence = " ".join(str(error).split("\n\n", maxsplit=1)[0].split())[:300]
+        told = sentence(error)
         if isinstance(error, duckdb.DataError | duckdb.ProgrammingError):
             _discard(out)
-            raise InputError(
-                f"the tables cannot be imported into {out} ({sentence}); correct them and give "
-                "the same command again"
-            ) from error
-        raise InputError(f"the import into {out} stopped ({sentence}); {AGAIN}") from error
+            way = "correct them and give the same command again"
+            raise InputError(f"the tables cannot be imported into {out} ({told}); {way}") from error
+        raise InputError(f"the import into {out} stopped ({told}); {files.AGAIN}") from error
 
 
 def _discard(out: Path) -> None:
@@ -146,33 +131,21 @@ def _discard(out: Path) -> None:
     _scrap(out, [_ASKED])
 
 
-def _opened(out: Path) -> Any:
-    """A connection to the database; one that a full disk has left unreadable is begun anew."""
-    import duckdb
-
-    try:
-        return duckdb.connect(str(out / _STAGE))
-    except duckdb.Error:
-        _scrap(out, (_STAGE, f"{_STAGE}.wal", _SPILL))
-        return duckdb.connect(str(out / _STAGE))
-
-
 def _imported(asked: Asked, out: Path, connection: Any, progress: Progress) -> GraphManifest:
     """All stages; each leaves alone what an earlier process has finished."""
     stage = Staging(asked, out, connection, progress)
     n, features = stage.nodes()
     width, rows = sizes(n, features, asked.memory)
     classes, labels = stage.classes()
-    stage.write_ids(out / "ids.parquet")
     numbers = stage.features(n, features, width, rows)
     loops, unknown = stage.edges()
     shards, degrees, repeated, senders = stage.shards(n)
     stage.weights(shards, degrees)
-    put_array(out / "labels.npy", labels)
-    put_array(out / "degrees.npy", degrees)
+    files.put_array(out / "labels.npy", labels)
+    files.put_array(out / "degrees.npy", degrees)
     there = sorted(p for p in out.iterdir() if p.name not in (*_OURS, _LOCK))
-    files = {p.name: checksum(p) for p in there}
-    content = [features, classes, numbers, files["labels.npy"], files["degrees.npy"], senders]
+    sums = {p.name: checksum(p) for p in there}
+    content = [features, classes, numbers, sums["labels.npy"], sums["degrees.npy"], senders]
     return GraphManifest(
         nodes=n,
         edges=sum(shard.entries for shard in shards),
@@ -188,6 +161,6 @@ def _imported(asked: Asked, out: Path, connection: Any, progress: Progress) -> G
         width=width,
         rows=rows,
         shards=tuple(shards),
-        files=files,
+        files=sums,
         content=sha256(json.dumps(content).encode()).hexdigest(),
     )

@@ -1,7 +1,4 @@
-"""`observe`, `forget` and `predict` for a graph in a folder: which tasks, in which order.
-
-Predictions are written a chunk of rows at a time, as parts of one table.
-"""
+"""`observe`, `forget` and `predict` for a graph in a folder: which tasks, in which order."""
 
 from __future__ import annotations
 
@@ -16,21 +13,21 @@ import torch
 
 from undrift.errors import InputError
 from undrift.formatting import class_columns
+from undrift.graphs import Scaling
 from undrift.learners.base import Learner
 from undrift.learners.small_classes import has_noise
 from undrift.propagation.learner import Propagation
-from undrift.propagation.plan import First, Plan
+from undrift.propagation.plan import First
 from undrift.propagation.sums import PropagationSums
 from undrift.scale import blocks
 from undrift.scale.graph_folder import AGAIN, GraphFolder, put_array
 from undrift.scale.plan import BlockPlan, Call, Engine, MemoryEstimate, complete
-from undrift.scale.tables import copied, literal, quoted
-from undrift.storage.files import checksum, hashed_name, whole_file
+from undrift.scale.tables import copied, database, literal, quoted, sentence
+from undrift.storage.files import whole_file
 from undrift.typing import Progress, silent
 
 WEIGHTS = "weights.npy"
 Tell = Callable[[MemoryEstimate], None]
-"""What is done with an estimate before the work begins."""
 
 
 def observe(
@@ -39,64 +36,25 @@ def observe(
     classes: Mapping[str, int],
     engine: Engine,
     *,
+    forget: bool = False,
     tell: Tell | None = None,
     progress: Progress = silent,
 ) -> list[BlockPlan]:
     """Learn a graph in a folder, as `Learner.observe` learns one in memory.
 
-    `classes` gives the id of each of the graph's classes; nodes of one that it lacks count as
-    unlabelled. The plans' files are to be cleared once what was learned is safe.
+    Nodes of a class without an id in `classes` count as unlabelled. With `forget`, be as if it had
+    never been observed. The plans' files are to be cleared once what was learned is safe.
     """
     propagation = _propagation(learner, graph)
-    rows, ids, sums, plans = _summed(
-        propagation, graph, classes, engine, tell=tell, progress=progress
-    )
-    propagation.take(rows, ids, sums, progress=progress)
-    return plans
-
-
-def forget(
-    learner: Learner,
-    graph: GraphFolder,
-    classes: Mapping[str, int],
-    engine: Engine,
-    *,
-    tell: Tell | None = None,
-    progress: Progress = silent,
-) -> list[BlockPlan]:
-    """Be as if a graph in a folder had never been observed; cost and all else as `observe`."""
-    propagation = _propagation(learner, graph)
-    if propagation.learned_ is None:
+    known = propagation.learned_
+    if forget and known is None:
         raise InputError("nothing was observed yet, so there is nothing to forget")
-    _, ids, sums, plans = _summed(propagation, graph, classes, engine, tell=tell, progress=progress)
-    propagation.give_back(ids, sums, progress=progress)
-    return plans
-
-
-def _summed(
-    propagation: Propagation,
-    graph: GraphFolder,
-    classes: Mapping[str, int],
-    engine: Engine,
-    *,
-    tell: Tell | None,
-    progress: Progress,
-) -> tuple[Plan, tuple[int, ...], PropagationSums, list[BlockPlan]]:
-    """How rows are made, class ids, the sums of a graph by them, and the plans of their files."""
-    if has_noise(propagation):
-        raise InputError(
-            "a graph in a folder is learned from sums without noise; with epsilon, observe it in "
-            "memory, or make a learner without epsilon"
-        )
     ids = tuple(sorted({classes[c] for c in graph.manifest.classes if c in classes}))
     if not ids:
-        raise InputError(
-            f"no node of {graph.path} has a label, so there is nothing to learn from it; predict "
-            "it, or import its tables with the column of classes as --label"
-        )
+        way = "predict it, or import its tables with the column of classes as --label"
+        raise InputError(f"no node of {graph.path} has a label, so nothing can be learned; {way}")
     columns = [ids.index(classes[c]) if c in classes else -1 for c in graph.manifest.classes]
     graph.verify(progress)
-    known = propagation.learned_
     counted = BlockPlan.of(graph, {}, columns)
     edges = torch.zeros(len(ids), len(ids), dtype=torch.float64)
     if known is None or "separate" in known.plan.variants:
@@ -108,16 +66,16 @@ def _summed(
         rows = propagation.plan_by(m.features, edges, first)
     else:
         rows = known.plan
-    maps = {name: rows.feature_map(name) for name in rows.variants}
-    plan = BlockPlan.of(graph, maps, columns, scaling=propagation.scaling_)
-    if tell is not None:
-        tell(MemoryEstimate.of(plan, engine.workers))
-    complete(plan, blocks.first_calls(plan), engine, "measure", progress)
-    complete(plan, blocks.block_calls(plan), engine, "propagate", progress)
+    plan = BlockPlan.of(graph, rows.maps(), columns, scaling=_units(propagation))
+    _propagate(plan, engine, tell, progress)
     complete(plan, blocks.sum_calls(plan), engine, "accumulate", progress)
     kept = edges if "separate" in rows.variants else torch.zeros_like(edges)
     sums = PropagationSums({name: blocks.added(plan, name) for name in rows.variants}, kept)
-    return rows, ids, sums, [counted, plan]
+    if forget:
+        propagation.give_back(ids, sums)
+    else:
+        propagation.take(rows, ids, sums)
+    return [counted, plan]
 
 
 def predict(
@@ -148,11 +106,8 @@ def predict(
         raise no_probabilities()
     asked = (answer.temperature, list(names), probabilities)
     told = repr((sha256(weights.tobytes()).hexdigest(), *asked))
-    plan = BlockPlan.of(graph, maps, None, told, propagation.scaling_)
-    if tell is not None:
-        tell(MemoryEstimate.of(plan, engine.workers))
-    complete(plan, blocks.first_calls(plan), engine, "measure", progress)
-    complete(plan, blocks.block_calls(plan), engine, "propagate", progress)
+    plan = BlockPlan.of(graph, maps, None, told, _units(propagation))
+    _propagate(plan, engine, tell, progress)
     put_array(plan.work / WEIGHTS, weights)
     size = blocks.at_once(plan, sum(group.columns for group in plan.groups))
     parts = [
@@ -160,29 +115,39 @@ def predict(
         for i, where in enumerate(blocks.slices(0, plan.rows, size))
     ]
     complete(plan, parts, engine, "predict", progress)
-    _join(plan, parts, Path(out))
+    listed = ", ".join(literal(str(plan.file(call.name))) for call in parts)
+    kind = "csv, HEADER" if Path(out).suffix.lower() == ".csv" else "parquet"
+    with whole_file(out, way_out=AGAIN) as file, _duckdb(Path(out)) as connection:
+        connection.execute(copied(f"SELECT * FROM read_parquet([{listed}])", file.name, kind))
     plan.clear()
     return plan.rows
 
 
+def _propagate(plan: BlockPlan, engine: Engine, tell: Tell | None, progress: Progress) -> None:
+    """Have all blocks of a plan made, having told what it will take."""
+    if tell is not None:
+        tell(MemoryEstimate.of(plan, engine.workers))
+    complete(plan, blocks.first_calls(plan), engine, "measure", progress)
+    complete(plan, blocks.block_calls(plan), engine, "propagate", progress)
+
+
 def _propagation(learner: Learner, graph: GraphFolder) -> Propagation:
     if has_noise(learner):
-        raise InputError(
-            "a graph in a folder is learned from sums without noise; with epsilon, observe it in "
-            "memory, or make a learner without epsilon"
-        )
+        way = "with epsilon, observe it in memory, or make a learner without epsilon"
+        raise InputError(f"a graph in a folder is learned from sums without noise; {way}")
     if not isinstance(learner, Propagation):
-        raise InputError(
-            f"{learner.display} learns from graphs in memory only; for a graph folder make a "
-            "learner with the method propagation"
-        )
+        way = "for a graph folder make a learner with the method propagation"
+        raise InputError(f"{learner.display} learns from graphs in memory only; {way}")
     known = learner.learned_
     if known is not None and known.num_features != graph.manifest.features:
-        raise InputError(
-            f"{graph.path} has {graph.manifest.features} features per node, but "
-            f"{known.num_features} were learned; import the same columns"
-        )
+        told = f"{graph.manifest.features} features per node, but {known.num_features} were learned"
+        raise InputError(f"{graph.path} has {told}; import the same columns")
     return learner
+
+
+def _units(learner: Learner) -> Scaling | None:
+    """How columns are scaled; a learner of tables without edges was refused by its width."""
+    return learner.scaling_ if isinstance(learner.scaling_, Scaling) else None
 
 
 def no_probabilities() -> InputError:
@@ -194,11 +159,7 @@ def no_probabilities() -> InputError:
 
 
 def write_scores(plan: BlockPlan, name: str, where: slice, *asked: Any) -> None:
-    """Write id, class, probability and runner-up of some nodes, as `Learner.predict_proba` does.
-
-    `asked`: the temperature, None where there are no probabilities; the names of the classes;
-    whether there is a column for each class as well.
-    """
+    """Write id, class, probability and runner-up of some nodes, as `Learner.predict_proba` does."""
     temperature, names, every = asked
     start, stop = where.start, where.stop
     ((bank, features),) = plan.maps.items()
@@ -219,11 +180,7 @@ def write_scores(plan: BlockPlan, name: str, where: slice, *asked: Any) -> None:
     rows |= {f"q{i}": ranking[:, i].numpy() for i, _ in enumerate(more)}
     ids = f"read_parquet({literal(str(plan.folder.ids_file))}, file_row_number = true)"
     path = plan.work / name
-
-    def named() -> Path:
-        return hashed_name(path, checksum(Path(file.name)))
-
-    with whole_file(path, named=named, way_out=AGAIN) as file, _duckdb(path) as connection:
+    with whole_file(path, hashed=True, way_out=AGAIN) as file, _duckdb(path) as connection:
         connection.register("rows", rows)
         query = (
             "SELECT id, class, CASE WHEN isnan(p) THEN NULL ELSE p END AS probability, runner_up"
@@ -234,25 +191,13 @@ def write_scores(plan: BlockPlan, name: str, where: slice, *asked: Any) -> None:
         connection.execute(copied(query, file.name))
 
 
-def _join(plan: BlockPlan, parts: Sequence[Call], out: Path) -> None:
-    files = [plan.find(call.name) for call in parts]
-    listed = ", ".join(literal(str(file)) for file in files)
-    kind = "csv, HEADER" if out.suffix.lower() == ".csv" else "parquet"
-    with whole_file(out, way_out=AGAIN) as file, _duckdb(out) as connection:
-        connection.execute(copied(f"SELECT * FROM read_parquet([{listed}])", file.name, kind))
-
-
 @contextmanager
 def _duckdb(path: Path) -> Iterator[Any]:
     """A connection with one thread, so that the same rows are the same bytes."""
     import duckdb
 
     try:
-        with duckdb.connect() as connection:
-            connection.execute("SET threads = 1")
-            connection.execute("SET enable_progress_bar = false")
+        with database(threads=1) as connection:
             yield connection
     except duckdb.Error as error:
-        raise InputError(
-            f"cannot write {path} ({' '.join(str(error).split())[:200]}); {AGAIN}"
-        ) from error
+        raise InputError(f"cannot write {path} ({sentence(error)}); {AGAIN}") from error

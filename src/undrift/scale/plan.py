@@ -1,9 +1,7 @@
 """`BlockPlan`: what all tasks of one step have in common, and the files that they leave.
 
-A task reads files and writes one. Its file is named by the task and by the hash of its content and
-lies in a folder that is named by all that it depends on. So a file that is there and whole is the
-answer, whoever made it: a step that was killed goes on where it was, and a task that runs twice
-does no harm.
+A task writes one file, named by the hash of its content, in a folder named by all that it depends
+on. So a file that is whole is the answer: a killed step goes on, and to do a task twice is no harm.
 """
 
 from __future__ import annotations
@@ -14,9 +12,10 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from hashlib import sha256
 from importlib import import_module
+from itertools import count
 from pathlib import Path
 from shutil import rmtree
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -34,7 +33,6 @@ from undrift.storage.lock import check_own, check_own_folder, sweep
 from undrift.typing import Progress
 
 _DONE = ".done"
-Kind = Literal["symmetric", "row"]
 
 
 def installed() -> str:
@@ -46,7 +44,7 @@ def installed() -> str:
 class Group:
     """Banks whose rows are hops of the same columns: they are propagated together."""
 
-    kind: Kind
+    kind: str  # symmetric or row, as `GraphFolder.operator` has them
     sketch: Sketch | None
     columns: int
     banks: tuple[str, ...]
@@ -56,9 +54,8 @@ class Group:
 class BlockPlan:
     """The rows of some nodes of a graph in some banks.
 
-    `columns`: for each class of the graph its column in the sums, -1 where its nodes count as
-    unlabelled; None: the rows of all nodes, labelled or not. `told`: whatever else the results
-    depend on.
+    `columns`: for each class its column in the sums, -1 where its nodes count as unlabelled; None:
+    the rows of all nodes. `told`: whatever else the results depend on.
     """
 
     graph: str
@@ -80,10 +77,8 @@ class BlockPlan:
     ) -> BlockPlan:
         """A plan for this graph."""
         if any(each.counts for each in maps.values()):
-            raise InputError(
-                "this learner counts the features of nodes, as its first batch had sparse ones and "
-                "neighbours that disagree, and a graph folder has dense ones; observe it in memory"
-            )
+            told = "this learner counts features, which were sparse in its first batch"
+            raise InputError(f"{told}, and a graph folder has dense ones; observe it in memory")
         m = graph.manifest
         sizes = f"{m.content} {m.width} {m.rows} {m.memory}"
         places = None if columns is None else tuple(columns)
@@ -92,11 +87,9 @@ class BlockPlan:
     @cached_property
     def work(self) -> Path:
         """Where the files of its tasks are."""
-        told = repr(
-            (self.content, sorted(self.maps.items()), self.columns, self.told, self.version)
-            + ((self.scaling,) if self.scaling else ())
-        )
-        work = check_own_folder(Path(self.graph) / WORK) / sha256(told.encode()).hexdigest()[:16]
+        told = (self.content, sorted(self.maps.items()), self.columns, self.told, self.version)
+        digest = sha256(repr(told + ((self.scaling,) if self.scaling else ())).encode())
+        work = check_own_folder(Path(self.graph) / WORK) / digest.hexdigest()[:16]
         check_own_folder(_done(work))
         return check_own_folder(work)
 
@@ -135,9 +128,9 @@ class BlockPlan:
     def groups(self) -> tuple[Group, ...]:
         """The banks, by what can be propagated together."""
         features = self.folder.manifest.features
-        found: dict[tuple[Kind, Sketch | None], list[str]] = {}
+        found: dict[tuple[str, Sketch | None], list[str]] = {}
         for name, each in self.maps.items():
-            kind: Kind = "row" if each.propagated.mix == "separate" else "symmetric"
+            kind = "row" if each.propagated.mix == "separate" else "symmetric"
             found.setdefault((kind, each.sketch_of(features)), []).append(name)
         return tuple(
             Group(kind, sketch, features if sketch is None else sketch.size, tuple(banks))
@@ -166,15 +159,16 @@ class BlockPlan:
             path.unlink()
         return None
 
-    def load(self, name: str) -> Array:
-        """An array that a task has left, not read before it is needed."""
+    def file(self, name: str) -> Path:
+        """The file of a task that must be done."""
         path = self.find(name)
         if path is None:
-            raise InputError(
-                f"{self.work / name} is gone; give the same command again, which makes it anew"
-            )
-        found: Array = np.load(path, mmap_mode="c")
-        return found
+            raise InputError(f"{self.work / name} is gone; give the same command again")
+        return path
+
+    def load(self, name: str) -> Array:
+        """An array that a task has left, not read before it is needed."""
+        return np.asanyarray(np.load(self.file(name), mmap_mode="c"))
 
     def set_aside(self) -> None:
         """Mark its files as of no more use, just before the step is taken (`clear_done`)."""
@@ -235,25 +229,21 @@ def complete(
     with suppress(OSError):  # go on with what was set aside, if no task has begun anew
         _done(plan.work).rename(plan.work)
     sweep([plan.work])
-    finished = [call for call in calls if plan.find(call.name, check=True)]
-    count = len(finished)
-    progress(phase, count, len(calls))
+    left = [call for call in calls if not plan.find(call.name, check=True)]
+    counts = count(len(calls) - len(left))
 
     def done() -> None:
-        nonlocal count
-        count += 1
-        progress(phase, count, len(calls))
+        progress(phase, next(counts), len(calls))
 
-    engine.run(plan, [call for call in calls if call not in finished], done)
+    done()  # with what is there
+    engine.run(plan, left, done)
 
 
 def perform(plan: BlockPlan, call: Call) -> None:
     """Do a task, with one thread, so that the result has the same bits wherever it runs."""
     if plan.version != installed():
-        raise InputError(
-            f"a worker has undrift {installed()} and this process {plan.version}; install "
-            "the same version everywhere and give the command again, which goes on where it was"
-        )
+        told = f"a worker has undrift {installed()} and this process {plan.version}"
+        raise InputError(f"{told}; install the same version everywhere and give the command again")
     if plan.find(call.name) is None:
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
@@ -305,11 +295,8 @@ class MemoryEstimate:
         return cls(seconds / workers, disk + 72.0 * m.nodes, memory)
 
     def __str__(self) -> str:
-        """A phrase for people."""
-        return (
-            f"about {duration(self.seconds)}, {size(self.disk)} of disk until it is done, "
-            f"{size(self.memory)} of memory per worker"
-        )
+        disk = f"{size(self.disk)} of disk until it is done"
+        return f"about {duration(self.seconds)}, {disk}, {size(self.memory)} of memory per worker"
 
 
 def hop_seconds(edges: int, width: int) -> float:

@@ -11,19 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from undrift.datasets.columns import LARGEST, Trouble, unusable
-from undrift.scale.graph_folder import (
-    AGAIN,
-    FORMAT,
-    GB,
-    Array,
-    Shard,
-    feature_file,
-    inverse_roots,
-    put_array,
-    shard_files,
-)
-from undrift.scale.tables import Table, TableError, copied, quoted, text, whole
+from undrift.datasets.columns import Trouble, unusable
+from undrift.errors import InputError
+from undrift.graphs.inputs import as_class_ids
+from undrift.scale import graph_folder as files
+from undrift.scale.tables import Table, TableError, copied, whole
 from undrift.storage.files import whole_file
 from undrift.typing import Progress
 
@@ -50,7 +42,7 @@ class Asked:
     def fingerprint(self) -> str:
         """What tells that an import is the same as one before."""
         named = {k: v for k, v in vars(self).items() if k not in ("nodes", "edges")}
-        told = [FORMAT, self.nodes.fingerprint(), self.edges.fingerprint(), named]
+        told = [files.FORMAT, self.nodes.fingerprint(), self.edges.fingerprint(), named]
         return json.dumps(told, indent=1)
 
 
@@ -64,71 +56,55 @@ class Staging:
     progress: Progress
 
     def nodes(self) -> tuple[int, int]:
-        """Stage the table of nodes, in its order; how many nodes and features there are."""
+        """Stage the nodes in their order and write their ids; how many nodes and features."""
         asked, table = self.asked, self.asked.nodes
         self.progress("nodes", 0, 1)
-        kinds = table.kinds(self.connection)
-        cells = [f"{text(asked.id, kinds[asked.id])} AS id"]
+        cells = [f"{table.text(asked.id)} AS id"]
         if asked.label:
-            cells.append(f"{text(asked.label, kinds[asked.label])} AS label")
+            cells.append(f"{table.text(asked.label)} AS label")
         numbers = table.numbers(self.connection, asked.features)
         cells += [f"{cell} AS f{i}" for i, (_, cell) in enumerate(numbers)]
         self._make("nodes", f"SELECT {', '.join(cells)} FROM {table.sql}")
         n = self.count("nodes")
         if not 0 < n < _MOST_NODES:
             raise TableError(f"{table.path} has {n:,} rows; a graph needs 1 to {_MOST_NODES:,}")
-        self._check_ids()
-        self._check_numbers([name for name, _ in numbers])
-        as_number = whole("id", "VARCHAR")
-        strange = self._one(f"SELECT count(*) FROM nodes WHERE ({as_number}) IS NULL")
-        kind = "VARCHAR" if strange else "BIGINT"
-        self._make("ids", f"SELECT CAST(id AS {kind}) AS id, rowid AS n FROM nodes ORDER BY n")
-        self.progress("nodes", 1, 1)
-        return n, len(numbers)
-
-    def _check_ids(self) -> None:
-        where = f"column {self.asked.id!r} of {self.asked.nodes.path}"
+        where = f"column {asked.id!r} of {table.path}"
         empty = self._one("SELECT min(rowid) FROM nodes WHERE id IS NULL")
         if empty is not None:
             raise TableError(f"{where} is empty in row {empty + 1}; give every node an id")
         twice = self._one("SELECT id FROM nodes GROUP BY id HAVING count(*) > 1 LIMIT 1")
         if twice is not None:
             raise TableError(f"the id {twice!r} stands twice in {where}; give every node one row")
-
-    def write_ids(self, path: Path) -> None:
-        """The ids in their order, as Parquet."""
-        with whole_file(path, way_out=AGAIN) as file:
+        self._check_numbers([name for name, _ in numbers])
+        named = self._one(f"SELECT count(*) FROM nodes WHERE ({whole('id')}) IS NULL")
+        kind = "VARCHAR" if named else "BIGINT"
+        self._make("ids", f"SELECT CAST(id AS {kind}) AS id, rowid AS n FROM nodes ORDER BY n")
+        with whole_file(self.out / "ids.parquet", way_out=files.AGAIN) as file:
             self.connection.execute(copied("SELECT id FROM ids ORDER BY n", file.name))
+        self.progress("nodes", 1, 1)
+        return n, len(numbers)
 
-    def classes(self) -> tuple[dict[str, int], Array]:
-        """Labelled nodes by class, and the place of every node's class, -1 where it is unknown.
-
-        Among labels that are all numbers, -1 is unknown too.
-        """
-        counts = self._labels() if self.asked.label else {}
-        if not counts:
-            return {}, np.full(self.count("nodes"), -1, dtype=np.int32)
-        named = {"name": np.array([*counts], dtype=object), "place": np.arange(len(counts))}
-        self.connection.register("named", named)
-        query = "SELECT coalesce(place, -1) AS place FROM nodes LEFT JOIN named ON label = name"
-        places = self.connection.execute(f"{query} ORDER BY nodes.rowid").fetchnumpy()["place"]
-        return counts, np.asarray(places, dtype=np.int32)
-
-    def _labels(self) -> dict[str, int]:
+    def classes(self) -> tuple[dict[str, int], files.Array]:
+        """Labelled nodes by class, and the place of every node's class, -1 where it is unknown."""
+        asked = self.asked
         query = "SELECT label, count(*) FROM nodes WHERE label IS NOT NULL GROUP BY label"
-        counts: dict[str, int] = dict(sorted(self.connection.execute(query).fetchall()))
+        told = dict(self.connection.execute(query).fetchall()) if asked.label else {}
+        if not told:
+            return {}, np.full(self.count("nodes"), -1, dtype=np.int32)
         try:
-            numbers = {c: float(c) for c in counts}
-        except ValueError:  # names
-            return counts
-        for c, number in numbers.items():
-            if not (number.is_integer() and -1 <= number < LARGEST):
-                raise TableError(
-                    f"column {self.asked.label!r} of {self.asked.nodes.path} holds {c!r}; write "
-                    "classes as whole numbers from 0 or as names, and leave the cell of an "
-                    "unlabelled node empty"
-                )
-        return {c: count for c, count in counts.items() if numbers[c] >= 0}
+            ids, names = as_class_ids([*told], f"column {asked.label!r} of {asked.nodes.path}")
+        except InputError as error:
+            raise TableError(error) from error
+        counts = dict.fromkeys(sorted(names.values()), 0)
+        for c, count in zip(ids.tolist(), told.values(), strict=True):
+            if c in names:
+                counts[names[c]] += count
+        order = {name: place for place, name in enumerate(counts)}
+        places = np.array([order.get(names.get(c, ""), -1) for c in ids.tolist()])
+        self.connection.register("named", {"name": np.array([*told], object), "place": places})
+        query = "SELECT coalesce(place, -1) AS place FROM nodes LEFT JOIN named ON label = name"
+        found = self.connection.execute(f"{query} ORDER BY nodes.rowid").fetchnumpy()["place"]
+        return counts, np.asarray(found, dtype=np.int32)
 
     def features(self, n: int, features: int, width: int, rows: int) -> str:
         """Write all features, a chunk of rows at a time; a SHA-256 of ids and numbers."""
@@ -145,9 +121,9 @@ class Staging:
                 matrix[:, j] = found[f"f{j}"]
             digest.update("\n".join(found["id"].tolist()).encode())
             digest.update(matrix[:, :features].tobytes())
-            path = self.out / feature_file(i)
+            path = self.out / files.feature_file(i)
             if not path.is_file():  # else of a process before, and the same
-                put_array(path, matrix.reshape(len(matrix), blocks, width).transpose(1, 0, 2))
+                files.put_array(path, matrix.reshape(len(matrix), blocks, width).transpose(1, 0, 2))
         self.progress("features", n, n)
         return digest.hexdigest()
 
@@ -157,46 +133,39 @@ class Staging:
         wrong = [too_large.format(i=i) for i in range(len(names))]
         cells = [f"min(CASE WHEN {each} THEN rowid END)" for each in wrong]
         found = self.connection.execute(f"SELECT {', '.join(cells)} FROM nodes").fetchone()
-        first: dict[str, int] = {}
+        table, first = self.asked.nodes, dict[str, int]()
         for name, row in zip(names, found, strict=True):
             if row is not None:
                 first[name] = min(row, first.get(name, row))
+        cells = [f"SELECT {table.cell(n)} FROM {table.sql} OFFSET {r}" for n, r in first.items()]
         if first:
-            troubles = [
-                Trouble(name, row + 1, self._cell(name, row)) for name, row in first.items()
-            ]
-            raise TableError(unusable(self.asked.nodes.path, troubles))
-
-    def _cell(self, name: str, row: int) -> Any:
-        return self._one(f"SELECT {quoted(name)} FROM {self.asked.nodes.sql} OFFSET {row} LIMIT 1")
+            there = zip(first.items(), map(self._one, cells), strict=True)
+            raise TableError(unusable(table.path, [Trouble(n, r + 1, x) for (n, r), x in there]))
 
     def edges(self) -> tuple[int, int]:
         """Stage every edge as one number, sorted; how many are self-loops, and to unknown nodes."""
         asked, table = self.asked, self.asked.edges
         self.progress("edges", 0, 3)
-        kinds = table.kinds(self.connection)
+        ends = asked.source, asked.target
         numeric = self._one("SELECT typeof(id) FROM ids LIMIT 1") == "BIGINT"
-        source, target = ((end, kinds[end]) for end in (asked.source, asked.target))
-        as_id = whole if numeric else text
+        source, target = map(table.whole if numeric else table.text, ends)
         self._make(
             "pairs",
-            f"SELECT a.n AS s, b.n AS t FROM (SELECT {as_id(*source)} AS s, {as_id(*target)} AS t "
+            f"SELECT a.n AS s, b.n AS t FROM (SELECT {source} AS s, {target} AS t "
             f"FROM {table.sql}) AS e LEFT JOIN ids AS a ON e.s = a.id LEFT JOIN ids AS b ON "
             "e.t = b.id",
         )
         self.progress("edges", 1, 3)
         unknown = self._one("SELECT count(*) FROM pairs WHERE s IS NULL OR t IS NULL")
         if unknown and asked.unknown_edges == "error":
-            first = self._one(
-                f"SELECT coalesce(n, '') FROM (SELECT {text(*source)} AS n FROM {table.sql} UNION "
-                f"ALL SELECT {text(*target)} FROM {table.sql}) ANTI JOIN nodes ON n = nodes.id "
-                "LIMIT 1"
+            named = (f"SELECT {table.text(end)} AS n FROM {table.sql}" for end in ends)
+            every = f"({' UNION ALL '.join(named)}) ANTI JOIN nodes ON n = nodes.id"
+            first = self._one(f"SELECT coalesce(n, '') FROM {every} LIMIT 1")
+            told = (
+                f"{unknown:,} of the {self.count('pairs'):,} edges in {table.path} name a node that"
             )
-            raise TableError(
-                f"{unknown:,} of the {self.count('pairs'):,} edges in {table.path} name a node "
-                f"that is not in {asked.nodes.path}, such as {first!r}; add the nodes, or leave "
-                "such edges out (unknown-edges drop)"
-            )
+            told += f" is not in {asked.nodes.path}, such as {first!r}"
+            raise TableError(f"{told}; add the nodes, or leave such edges out (unknown-edges drop)")
         loops = self._one("SELECT count(*) FROM pairs WHERE s = t")
         # target, sender, and a bit that tells a given edge from one that was turned around
         keys = "SELECT (t << 33) | (s << 1) | 1 AS key FROM pairs WHERE s <> t"
@@ -206,15 +175,14 @@ class Staging:
         self.progress("edges", 3, 3)
         return int(loops), int(unknown)
 
-    def shards(self, n: int) -> tuple[list[Shard], Array, int, str]:
+    def shards(self, n: int) -> tuple[list[files.Shard], files.Array, int, str]:
         """Write the shards; their bounds, all degrees, repeated edges, a SHA-256 of the senders."""
         degrees = np.zeros((2, n), dtype=np.int32)
-        shards: list[Shard] = []
+        shards: list[files.Shard] = []
         repeated, start, digest = 0, 0, sha256()
         for keys, last in self._rows_of_keys():
-            pairs = keys >> 1
-            ends = np.append(pairs[1:] != pairs[:-1], True) if len(pairs) else np.zeros(0, bool)
-            given = keys & 1
+            pairs, given = keys >> 1, keys & 1
+            ends = np.diff(pairs, append=-1) != 0  # the last of each pair
             repeated += int(given.sum() - given[ends].sum())
             targets, senders = pairs[ends] >> 32, (pairs[ends] & _SENDER).astype(np.int32)
             stop = n if last else int(targets[-1]) + 1
@@ -223,20 +191,19 @@ class Staging:
             if not self.asked.undirected:
                 degrees[1] += np.bincount(senders, minlength=n).astype(np.int32)
             indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-            names = shard_files(len(shards))
-            put_array(self.out / names[0], indptr)
-            put_array(self.out / names[1], senders)
+            for name, array in zip(files.shard_files(len(shards)), (indptr, senders), strict=False):
+                files.put_array(self.out / name, array)
             digest.update(senders.data)
-            shards.append(Shard(start, stop, len(senders)))
+            shards.append(files.Shard(start, stop, len(senders)))
             start = stop
         if self.asked.undirected:
             degrees[1] = degrees[0]
         return shards, degrees, repeated, digest.hexdigest()
 
-    def _rows_of_keys(self) -> Iterator[tuple[Array, bool]]:
+    def _rows_of_keys(self) -> Iterator[tuple[files.Array, bool]]:
         """Sorted keys, a shard's at a time: the edges into a node are never divided."""
         total = self.count("keys")
-        size = max(int(self.asked.memory * GB / 64 / 16), 100)
+        size = max(int(self.asked.memory * files.GB / 64 / 16), 100)
         keys = np.zeros(0, dtype=np.int64)
         for begin in range(0, total, size):
             self.progress("shards", begin, total)
@@ -250,14 +217,14 @@ class Staging:
         yield keys, True
         self.progress("shards", total, total)
 
-    def weights(self, shards: list[Shard], degrees: Array) -> None:
+    def weights(self, shards: list[files.Shard], degrees: files.Array) -> None:
         """Write the weights of all edges: those of `graphs.normalise`, to the last bit."""
-        into, out = inverse_roots(degrees)
+        into, out = files.inverse_roots(degrees)
         for i, shard in enumerate(shards):
-            _, senders, weights = (self.out / name for name in shard_files(i))
+            _, senders, weights = (self.out / name for name in files.shard_files(i))
             here = slice(shard.start, shard.stop)
-            rows = np.repeat(into[here], degrees[0, here])
-            put_array(weights, (rows * out[np.load(senders, mmap_mode="r")]).astype(np.float32))
+            products = np.repeat(into[here], degrees[0, here]) * out[np.load(senders)]
+            files.put_array(weights, products.astype(np.float32))
 
     def count(self, table: str) -> int:
         """How many rows a table has."""
@@ -273,12 +240,9 @@ class Staging:
 
 
 def sizes(n: int, features: int, memory: float) -> tuple[int, int]:
-    """Columns of a block and rows of a chunk that suit so many GB.
-
-    A block is held three times in float64 while it is propagated: half the memory.
-    """
+    """Columns of a block, held three times in float64, and rows of a chunk, for so many GB."""
     width = 1
-    while width < _WIDEST and 24 * n * 2 * width <= memory * GB / 2:
+    while width < _WIDEST and 24 * n * 2 * width <= memory * files.GB / 2:
         width *= 2
-    rows = max(int(memory * GB / 32 / (8 * features)), 32)
+    rows = max(int(memory * files.GB / 32 / (8 * features)), 32)
     return min(width, features), min(rows, n)

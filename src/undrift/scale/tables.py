@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from difflib import get_close_matches
+from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from undrift.checks import check_exists
 from undrift.datasets.columns import column_names
 from undrift.errors import InputError
 
 _KINDS = (".parquet", ".pq", ".csv", ".tsv")
 _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
+_BLANKS = "".join(c for c in map(chr, range(0x3001)) if c.isspace())  # what `str.strip` takes off
 
 
 class TableError(InputError):
@@ -37,6 +41,10 @@ class Table:
             files = tuple(f for f in sorted(path.iterdir()) if f.suffix.lower() in _KINDS)
             if not files:
                 raise InputError(f"{path} has no file that ends in {', '.join(_KINDS)}")
+        else:
+            check_exists(path)
+        if files[0].suffix.lower() not in _KINDS:
+            raise InputError(f"{path} is no table to import; give a .parquet, .csv or .tsv file")
         if len({f.suffix.lower() for f in files}) > 1:
             raise InputError(f"{path} has files of several kinds; keep one kind in it")
         table = cls(path, files, tuple(column_names(files[0])))
@@ -47,97 +55,110 @@ class Table:
     def _check_same(self, file: Path) -> None:
         """Refuse a file with other columns than the first; in CSV their order counts, too."""
         theirs = tuple(column_names(file))
-        if theirs == self.columns or (not self.is_text and set(theirs) == set(self.columns)):
+        if theirs == self.columns or (not self._is_text and set(theirs) == set(self.columns)):
             return
         pairs = enumerate(zip_longest(theirs, self.columns), start=1)
         place, pair = next((i, pair) for i, pair in pairs if pair[0] != pair[1])
         other, first = ("nothing" if name is None else repr(name) for name in pair)
-        raise InputError(
-            f"column {place} of {file} is {other} and of {self.files[0]} {first}; "
-            f"give all files in {self.path} the same columns in the same order"
-        )
+        told = f"column {place} of {file} is {other} and of {self.files[0]} {first}"
+        raise InputError(f"{told}; give all files the same columns in the same order")
 
     @property
-    def is_text(self) -> bool:
-        """Whether cells are text: CSV."""
+    def _is_text(self) -> bool:
         return self.files[0].suffix.lower() in (".csv", ".tsv")
 
     @property
     def sql(self) -> str:
         """What stands behind FROM."""
         names = ", ".join(literal(str(f)) for f in self.files)
-        if not self.is_text:
+        if not self._is_text:
             return f"read_parquet([{names}])"
         delimiter = "\\t" if self.files[0].suffix.lower() == ".tsv" else ","
-        named = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in self.columns)
+        # by their places: names may be empty, or differ in capitals alone
+        named = ", ".join(f"c{i}: 'VARCHAR'" for i, _ in enumerate(self.columns))
         how = f"header = true, delim = E'{delimiter}', quote = '\"', escape = '\"'"
         return f"read_csv([{names}], {how}, auto_detect = false, columns = {{{named}}})"
 
-    def need(self, *names: str) -> None:
-        """Refuse a table that lacks one of these columns."""
-        for name in names:
-            if name not in self.columns:
-                near = get_close_matches(name, self.columns, n=1)
-                hint = f" (did you mean {near[0]!r}?)" if near else ""
-                shown = ", ".join(self.columns[:20]) + " and more" * (len(self.columns) > 20)
-                raise InputError(
-                    f"{self.path} has no column {name!r}{hint}; name one of its columns: {shown}"
-                )
+    def cell(self, name: str) -> str:
+        """A column in SQL."""
+        return f"c{self.columns.index(name)}" if self._is_text else quoted(name)
+
+    @cached_property
+    def _kinds(self) -> dict[str, str]:
+        """The type of every column."""
+        if self._is_text:
+            return dict.fromkeys(self.columns, "VARCHAR")
+        with database() as connection:
+            rows = connection.execute(f"DESCRIBE SELECT * FROM {self.sql}").fetchall()
+        return {name: str(kind) for name, kind, *_ in rows}
 
     def fingerprint(self) -> list[Any]:
         """What tells that the files are those of an earlier call."""
         told = [(str(f.resolve()), f.stat()) for f in self.files]
         return [[name, stat.st_size, stat.st_mtime_ns] for name, stat in told]
 
-    def kinds(self, connection: Any) -> dict[str, str]:
-        """The type of every column."""
-        rows = connection.execute(f"DESCRIBE SELECT * FROM {self.sql}").fetchall()
-        return {name: str(kind) for name, kind, *_ in rows}
+    def text(self, name: str) -> str:
+        """A column as `undrift.cells.as_text` has each cell; what is empty is NULL."""
+        cell, kind = self.cell(name), self._kinds[name]
+        if re.search(r"\]$|^(STRUCT|MAP|UNION|BLOB)", kind):
+            told = f"must hold texts or numbers, but its type is {kind[:40]}; name another column"
+            raise TableError(f"column {name!r} of {self.path} {told}")
+        if kind == "BOOLEAN":
+            return f"CASE WHEN {cell} THEN 'True' WHEN NOT {cell} THEN 'False' END"
+        if kind in ("DOUBLE", "FLOAT"):
+            whole = f"CAST(TRY_CAST({cell} AS HUGEINT) AS VARCHAR)"
+            fits = f"{cell} = floor({cell}) AND abs({cell}) < 1e38"
+            other = f"CAST(CAST({cell} AS DOUBLE) AS VARCHAR)"
+            return f"CASE WHEN isnan({cell}) THEN NULL WHEN {fits} THEN {whole} ELSE {other} END"
+        cell = f"CAST({cell} AS VARCHAR)"
+        bare = f"regexp_full_match({cell}, '[!-~]+')"  # most cells: to look for blanks is slow
+        trimmed = f"nullif(trim({cell}, {literal(_BLANKS)}), '')"
+        return f"CASE WHEN {bare} THEN {cell} ELSE {trimmed} END"
+
+    def whole(self, name: str) -> str:
+        """A column as whole numbers (`whole`)."""
+        if self._kinds[name] in _WHOLE:
+            return f"CAST({self.cell(name)} AS BIGINT)"
+        return whole(self.text(name))
 
     def numbers(self, connection: Any, names: Sequence[str]) -> list[tuple[str, str]]:
-        """Columns of features as numbers in SQL, with their names.
-
-        A column with a list in each row stands once for each number of the lists.
-        """
-        kinds = self.kinds(connection)
+        """Columns of features as numbers in SQL, with their names; of lists one for each place."""
         found = []
         for name in names:
-            cells = [quoted(name)]
-            if kinds[name].endswith("]"):
-                width = self._list_width(connection, name)
-                cells = [f"{quoted(name)}[{i + 1}]" for i in range(width)]
-            cast = "{}" if kinds[name].startswith("FLOAT") else "TRY_CAST({} AS DOUBLE)"
-            found += [(name, cast.format(cell)) for cell in cells]
+            cell, kind = self.cell(name), self._kinds[name]
+            cells = [cell]
+            if kind.endswith("]"):
+                query = f"SELECT min(len({cell})), max(len({cell})) FROM {self.sql}"
+                least, most = connection.execute(query).fetchone()
+                if least != most or not most:
+                    told = f"{least} to {most} numbers; give every node a list of the same length"
+                    raise TableError(f"the lists in column {name!r} of {self.path} have {told}")
+                cells = [f"{cell}[{i + 1}]" for i in range(most)]
+            cast = "{}" if kind.startswith("FLOAT") else "TRY_CAST({} AS DOUBLE)"
+            found += [(name, cast.format(each)) for each in cells]
         return found
 
-    def _list_width(self, connection: Any, name: str) -> int:
-        query = f"SELECT min(len({quoted(name)})), max(len({quoted(name)})) FROM {self.sql}"
-        least, most = connection.execute(query).fetchone()
-        if least != most or not most:
-            raise TableError(
-                f"the lists in column {name!r} of {self.path} have {least} to {most} numbers; "
-                "give every node a list of the same length"
-            )
-        return int(most)
+
+@contextmanager
+def database(path: Path | None = None, **settings: Any) -> Iterator[Any]:
+    """A connection to DuckDB, to a file or to nothing but memory."""
+    import duckdb
+
+    with duckdb.connect(path or ":memory:", config=settings) as connection:
+        connection.execute("SET enable_progress_bar = false")
+        yield connection
 
 
-def text(name: str, kind: str) -> str:
-    """A column as text without blanks around it: whole floats as integers, nothing as NULL."""
-    column = quoted(name)
-    if kind in ("DOUBLE", "FLOAT"):
-        whole = f"CAST(CAST({column} AS BIGINT) AS VARCHAR)"
-        fits = f"{column} = floor({column}) AND abs({column}) < 9007199254740992"
-        return f"CASE WHEN {fits} THEN {whole} WHEN isnan({column}) THEN NULL ELSE {column} END"
-    return f"nullif(trim(CAST({column} AS VARCHAR)), '')"
+def sentence(error: Exception) -> str:
+    """What DuckDB says of an error, without its advice."""
+    first = re.split(r"\n\n|Possible (?:fixes|solutions)", str(error), maxsplit=1)[0]
+    return " ".join(first.split())[:300]
 
 
-def whole(name: str, kind: str) -> str:
-    """A column as a whole number; NULL where its text is not how that number is written."""
-    if kind in _WHOLE:
-        return f"CAST({quoted(name)} AS BIGINT)"
-    as_text = text(name, kind)
-    number = f"TRY_CAST({as_text} AS BIGINT)"
-    return f"CASE WHEN CAST({number} AS VARCHAR) = {as_text} THEN {number} END"
+def whole(text: str) -> str:
+    """A text in SQL as a whole number; NULL where it is not how that number is written."""
+    number = f"TRY_CAST({text} AS BIGINT)"
+    return f"CASE WHEN CAST({number} AS VARCHAR) = {text} THEN {number} END"
 
 
 def copied(query: str, path: str, kind: str = "parquet") -> str:

@@ -6,10 +6,11 @@ import json
 import os
 import secrets
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from hashlib import file_digest, sha256
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING
 
 from undrift.errors import InputError
@@ -33,12 +34,12 @@ def write_atomically(path: str | Path, data: bytes) -> None:
 
 @contextmanager
 def whole_file(
-    path: str | Path, *, named: Callable[[], Path] | None = None, way_out: str = _WAY_OUT
+    path: str | Path, *, hashed: bool = False, way_out: str = _WAY_OUT
 ) -> Iterator[IO[bytes]]:
     """A file to write to, which takes its name when the block ends well.
 
-    Whatever fails, an old file stays as it was. `named` is asked at the end for the name, where
-    that depends on the content. A program that wants a path may write to `file.name` instead.
+    Whatever fails, an old file stays as it was. If `hashed`, its name says what is in it too, as
+    `block-0123456789abcdef.npy`. A program that wants a path may write to `file.name` instead.
     """
     target = Path(path)
     make_folder(target.parent)
@@ -49,7 +50,8 @@ def whole_file(
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-                target = target if named is None else named()
+                if hashed:
+                    target = target.with_stem(f"{target.stem}-{checksum(part)[:16]}")
                 if sys.platform != "win32":  # still locked: no sweep may take it for left over
                     os.replace(part, target)
             if sys.platform == "win32":  # where an open file cannot be renamed
@@ -58,27 +60,6 @@ def whole_file(
     finally:
         with suppress(OSError):  # gone already once it has taken the name
             part.unlink()
-
-
-def write_pieces(
-    path: Path, pieces: Iterable[bytes | memoryview], *, hashed: bool, way_out: str = _WAY_OUT
-) -> tuple[Path, str]:
-    """Write a file of any size whole; its path and SHA-256, which its name has too if `hashed`."""
-    digest = sha256()
-
-    def named() -> Path:
-        return hashed_name(path, digest.hexdigest()) if hashed else path
-
-    with whole_file(path, named=named, way_out=way_out) as file:
-        for piece in pieces:
-            digest.update(piece)
-            file.write(piece)
-    return named(), digest.hexdigest()
-
-
-def hashed_name(path: Path, sha: str) -> Path:
-    """The name of a file that says what is in it, as `block-0123456789abcdef.npy`."""
-    return path.with_name(f"{path.stem}-{sha[:16]}{path.suffix}")
 
 
 def checksum(path: Path) -> str:
@@ -98,16 +79,11 @@ def make_folder(path: str | Path) -> Path:
 def writable_folder(path: str | Path) -> Path:
     """The folder, made if need be, once it has taken a file of 64 kB: before work, not after."""
     folder = make_folder(path)
-    sweep([folder])  # a probe of a killed process, for example
-    probe = folder / f".probe.{secrets.token_hex(4)}.part"
-    try:
-        with system_errors(f"cannot write to {folder}", _WAY_OUT), claim(probe) as file:
-            file.write(bytes(1 << 16))
-            file.flush()
-            os.fsync(file.fileno())
-    finally:
-        with suppress(OSError):
-            probe.unlink()
+    sweep([folder])
+    with system_errors(f"cannot write to {folder}", _WAY_OUT), TemporaryFile(dir=folder) as probe:
+        probe.write(bytes(1 << 16))
+        probe.flush()
+        os.fsync(probe.fileno())
     return folder
 
 
@@ -122,7 +98,14 @@ def sync_folder(folder: Path) -> None:
 
 
 def save_state(path: str | Path, state: State) -> None:
-    """Write a learner's state as one safetensors file, with JSON for what is no tensor."""
+    """Write a learner's state as one safetensors file, with JSON for what is no tensor.
+
+    >>> import tempfile, undrift
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_state(f"{folder}/learner", undrift.Propagation().state())
+    ...     undrift.load(f"{folder}/learner").name
+    'propagation'
+    """
     write_atomically(path, state_bytes(state))
 
 
@@ -145,7 +128,14 @@ def state_bytes(state: State, more: Mapping[str, str] | None = None) -> bytes:
 
 
 def load_state(path: str | Path) -> State:
-    """Read what `save_state` wrote, tuples in `params` as lists; damage is an `InputError`."""
+    """Read what `save_state` wrote, tuples in `params` as lists; damage is an `InputError`.
+
+    >>> import tempfile, undrift
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     undrift.Joint(epochs=3).save(f"{folder}/learner")
+    ...     load_state(f"{folder}/learner").method
+    'joint'
+    """
     return load_with_metadata(path)[0]
 
 

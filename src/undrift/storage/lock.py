@@ -22,6 +22,7 @@ if sys.platform != "win32":
 _PART = re.compile(r"\..+\.[0-9a-f]{8}\.part")
 _DAY = 86_400.0  # seconds: nobody writes that long at one file
 _MOST = 1 << 30  # bytes of a file that is read as a whole
+_TRIES = 100  # at a file that writers replace again and again
 _NEVER = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # follows, or waits
 _KINDS = {"-": "a file", "l": "a link", "d": "a folder", "p": "a pipe", "s": "a socket"}
 
@@ -36,21 +37,20 @@ def system_errors(what: str, way_out: str) -> Iterator[None]:
 
 
 def open_own(path: Path, mode: Literal["rb", "r+b"] = "rb") -> IO[bytes]:
-    """Open a file of a folder; anything but a regular file is an `InputError`, none a missing one.
-
-    With `r+b`, a file that has a second name (a hard link) is refused as well. What was looked at
-    is what was opened: the two are compared.
-    """
+    """Open a regular file of a folder, with `r+b` one without a second name; others are refused."""
     alone = mode == "r+b"
-    seen = check_own(path, alone=alone)  # before it is opened: that alone may move a device
-    file = open(path, mode, opener=lambda name, flags: os.open(name, flags | _NEVER))  # noqa: SIM115
-    try:
-        if not os.path.samestat(seen, _checked(path, os.fstat(file.fileno()), alone)):
-            raise InputError(f"{path} was replaced while it was opened; try again")
-    except BaseException:
-        file.close()
-        raise
-    return file
+    for _ in range(_TRIES):
+        seen = check_own(path, alone=alone)  # before it is opened: that alone may move a device
+        file = open(path, mode, opener=lambda name, flags: os.open(name, flags | _NEVER))  # noqa: SIM115
+        try:
+            opened = check_own(path, alone=alone, opened=os.fstat(file.fileno()))
+        except BaseException:
+            file.close()
+            raise
+        if os.path.samestat(seen, opened):
+            return file
+        file.close()  # a writer put a new file there in between: look again
+    raise InputError(f"{path} was replaced each time it was opened; try again")
 
 
 def read_own(path: Path) -> bytes | None:
@@ -73,19 +73,11 @@ def name_own(path: Path) -> Iterator[str]:
         yield by_number if os.path.exists(by_number) else str(path)
 
 
-def check_own(path: Path, *, alone: bool = False) -> os.stat_result:
+def check_own(
+    path: Path, *, alone: bool = False, opened: os.stat_result | None = None
+) -> os.stat_result:
     """Refuse what is no regular file, and if `alone` one with a second name (a hard link) too."""
-    return _checked(path, path.lstat(), alone)
-
-
-def check_own_folder(path: Path) -> Path:
-    """The folder within a folder; where something else is there, a link for example, an error."""
-    if os.path.lexists(path) and not stat.S_ISDIR(mode := path.lstat().st_mode):
-        raise InputError(f"{path} is {_kind(mode)}, not a folder; delete it")
-    return path
-
-
-def _checked(path: Path, found: os.stat_result, alone: bool) -> os.stat_result:
+    found = path.lstat() if opened is None else opened
     wrong = ""
     if not stat.S_ISREG(found.st_mode):
         wrong = f"{_kind(found.st_mode)}, not a file"
@@ -94,6 +86,13 @@ def _checked(path: Path, found: os.stat_result, alone: bool) -> os.stat_result:
     if wrong:
         raise InputError(f"{path} is {wrong}, and is left alone; put a copy there, or delete it")
     return found
+
+
+def check_own_folder(path: Path) -> Path:
+    """The folder within a folder; where something else is there, a link for example, an error."""
+    if os.path.lexists(path) and not stat.S_ISDIR(mode := path.lstat().st_mode):
+        raise InputError(f"{path} is {_kind(mode)}, not a folder; delete it")
+    return path
 
 
 def _kind(mode: int) -> str:

@@ -15,17 +15,15 @@ from undrift.errors import InputError
 from undrift.storage.files import write_atomically
 
 Array = np.ndarray[Any, np.dtype[Any]]
-VERSION = 2
-"""1 is a split whose tasks are those of its classes, and is still written so; 2 has `arrives`."""
+VERSION = 2  # 1, still written, is a split whose tasks are those of its classes; 2 has `arrives`
 
 
 @dataclass(frozen=True, eq=False)
 class SavedSplit:
-    """The classes of each task, three boolean masks over the nodes, and whose labels they split.
+    """The classes of each task, masks over the nodes, and the `labels_digest` of what they split.
 
-    `labels_sha256` is `labels_digest` of the labels that were split. `sha256` is the hash of what
-    the split says, the same on every machine. `arrives` is the task of every node where its class
-    does not decide it, and `context` what else a task then shows (see `TaskStream`).
+    `sha256` is the hash of what the split says, the same on every machine. `arrives` and `context`
+    are those of a `TaskStream`.
     """
 
     classes: tuple[tuple[int, ...], ...]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from textwrap import shorten
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,21 +13,23 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from undrift.datasets.columns import Table, as_class_ids, as_text, is_table
-from undrift.datasets.from_networkx import graph_from_networkx
-from undrift.datasets.tables import TableGraph, read_tables
+from undrift.cells import Table, as_text, is_table
+from undrift.datasets.archives import Array
+from undrift.datasets.readers import read_tudataset
+from undrift.datasets.tables import read_tables
 from undrift.errors import InputError
 from undrift.graphs import Graph, GraphSet
-from undrift.graphs.inputs import as_labels, as_numbers
+from undrift.graphs.inputs import as_class_ids, as_labels, class_numbers
 from undrift.streams.split import own_masks
 from undrift.streams.task import Task
 
-Array = np.ndarray[Any, np.dtype[Any]]
 _TAKEN = (
     "give an undrift Graph or Task, a PyG Data, a NetworkX graph, a tuple (features, edge_index), "
     "a tuple (SciPy adjacency, features), either with labels as a third part, a pair of tables "
     "(nodes, edges), or many graphs as a GraphSet or a list"
 )
+_MANY = "give a GraphSet, a list of graphs, a PyG dataset or Batch, or the path of a TUDataset"
+_ONE_TABLE = "take Graph.from_table(table, target=...), or give a pair (nodes, edges)"
 _OTHER_PYG = {
     "HeteroData": "make one graph of it with data.to_homogeneous()",
     "TemporalData": "make a Data with x and edge_index of it",
@@ -35,12 +39,11 @@ _OTHER_PYG = {
 def as_graph(x: Any) -> Graph:
     """A graph from anything that holds one; an undrift `Graph` as it is, a `Task`'s graph.
 
-    - A PyG `Data`: `x`, `edge_index` or `adj_t`, and if there are any `y`, `edge_weight` and masks
-      (see `Graph.from_pyg`).
+    - A PyG `Data` with `x`, `edge_index` or `adj_t`, and what else `Graph.from_pyg` reads.
     - A NetworkX graph: the node attribute `x`, and `label` or `y` if there is one
       (`graph_from_networkx` reads other attributes).
-    - `(features, edge_index)` or `(features, edge_index, labels)`: edges keep their direction.
-    - `(adjacency, features)` or `(adjacency, features, labels)`: SciPy, a row per receiver.
+    - `(features, edge_index)` or `(adjacency, features)`, or with labels as a third: edges keep
+      their direction, and an adjacency of SciPy has a row per receiver.
     - Many graphs (`as_graph_set`): a graph without edges in which each of them is a node, as
       `GraphSet.pooled` makes it. Nodes of a verb, such as in `forget`, are then graphs.
     - `(nodes, edges)`: two tables of pandas, Polars or PyArrow, or dicts of columns. Nodes have a
@@ -52,95 +55,100 @@ def as_graph(x: Any) -> Graph:
     >>> as_graph(({"id": ["a", "b"], "age": [30, 40]}, {"source": ["a"], "target": ["b"]}))
     Graph(2 nodes, 2 edges, 1 features dense, no labels)
     """
+    return _read(x)[0]
+
+
+def _read(x: Any) -> tuple[Graph, Mapping[int, str]]:
+    """The graph, and the names of its classes where they had some."""
     if isinstance(x, Graph | Task):
-        return x if isinstance(x, Graph) else x.graph
+        return x if isinstance(x, Graph) else x.graph, {}
+    if kind := _pyg_kind(x, *_OTHER_PYG):
+        raise InputError(f"a PyG {kind} is not one graph; {_OTHER_PYG[kind]}")
     if _are_graphs(x):
-        return as_graph_set(x).pooled()
-    for kind in type(x).__mro__:
-        if kind.__name__ in _OTHER_PYG and kind.__module__.startswith("torch_geometric"):
-            raise InputError(f"a PyG {kind.__name__} is not one graph; {_OTHER_PYG[kind.__name__]}")
+        return as_graph_set(x).pooled(), {}
     if hasattr(x, "x") and (hasattr(x, "edge_index") or hasattr(x, "adj_t")):
-        return Graph.from_pyg(x)
+        return Graph.from_pyg(x), {}
     if _is_networkx(x):
-        return graph_from_networkx(x, label=_networkx_label(x))
-    kind_of_x = f"{type(x).__module__}.{type(x).__qualname__}"
+        there = {name for _, attributes in x.nodes(data=True) for name in attributes}
+        return read_networkx(x, "x", next((name for name in ("label", "y") if name in there), None))
+    kind = f"{type(x).__module__}.{type(x).__qualname__}"
+    if is_table(x):
+        raise InputError(f"{kind} is one table, not a graph; {_ONE_TABLE}")
     if isinstance(x, tuple | list):
-        if _are_tables(x):
-            return _from_tables(*x).graph
+        if len(x) == 2 and all(map(is_table, x)):
+            return _from_tables(*x)
         if len(x) in (2, 3) and not any(map(is_table, x)):
-            return _from_arrays(*x)
+            return _from_arrays(*x), {}
         parts = ", ".join(type(part).__name__ for part in x)
-        kind_of_x = f"a {type(x).__name__} of {len(x)} ({parts})"
-    raise InputError(f"cannot read a graph from {kind_of_x}; {_TAKEN}")
+        kind = f"a {type(x).__name__} of {len(x)} ({parts})"
+    raise InputError(f"cannot read a graph from {kind}; {_TAKEN}")
 
 
 def as_graph_set(x: Any) -> GraphSet:
     """Many graphs from a `GraphSet`, a PyG dataset or `Batch`, or a list of what `as_graph` takes.
 
-    The label of a graph is `y` of a PyG `Data`, and the graph attribute `label` or `y` of
-    NetworkX: one whole number per graph, or none. Graphs of other kinds come without labels.
+    A text or a path is a folder or zip of a TUDataset (`read_tudataset`). The label of a graph is
+    `y` of a PyG `Data`, and the graph attribute `label` or `y` of NetworkX: one whole number per
+    graph, or none. Graphs of other kinds come without labels.
 
     >>> ring = (np.eye(3), [[0, 1, 2], [1, 2, 0]])
     >>> as_graph_set([ring, ring]).labelled([0, 1])
     GraphSet(2 graphs of 6 nodes, 3 features, 2 classes)
     """
-    if isinstance(x, GraphSet):
-        return x
-    if _is_pyg(x, "Batch"):
+    if isinstance(x, GraphSet | str | Path):
+        return x if isinstance(x, GraphSet) else read_tudataset(x)
+    if not _are_graphs(x):
+        raise InputError(f"cannot read graphs from {type(x).__name__}; {_MANY}")
+    if _pyg_kind(x, "Batch"):
         y = getattr(x, "y", None)
-        known = None if y is None else as_labels(_known(as_numbers(y, "y")))
-        return GraphSet(Graph.from_pyg(_without_y(x)), x.batch, known)
-    each = list(x)
-    found = [_label_of(graph, place) for place, graph in enumerate(each)]
-    graphs = [as_graph(_without_y(g) if hasattr(g, "x") else _unnamed(g)) for g in each]
-    return GraphSet.of(graphs, None if set(found) <= {-1} else found)
+        known = None if y is None else as_labels(class_numbers(y, "y"))
+        return GraphSet(_without_y(x), x.batch, known)
+    found = [_one_of_many(graph, place) for place, graph in enumerate(x)]
+    labels = [label for _, label in found]
+    return GraphSet.of([graph for graph, _ in found], None if set(labels) <= {-1} else labels)
 
 
 def _are_graphs(x: Any) -> bool:
     """Whether these are many graphs, and not the parts of one."""
-    if isinstance(x, GraphSet) or _is_pyg(x, "Batch") or _is_pyg(x, "Dataset"):
+
+    def is_graph(part: Any) -> bool:
+        pair = isinstance(part, tuple) and len(part) in (2, 3) and hasattr(part[0], "shape")
+        known = isinstance(part, Graph) or hasattr(part, "edge_index") or hasattr(part, "adj_t")
+        return pair or known or _is_networkx(part) or bool(_pyg_kind(part, *_OTHER_PYG))
+
+    if isinstance(x, GraphSet) or _pyg_kind(x, "Batch", "Dataset"):
         return True
-    return isinstance(x, list) and bool(x) and all(map(_is_graph, x))
+    return isinstance(x, list | tuple) and bool(x) and all(map(is_graph, x))
 
 
-def _is_graph(x: Any) -> bool:
-    pair = isinstance(x, tuple) and len(x) in (2, 3) and hasattr(x[0], "shape")
-    return isinstance(x, Graph) or hasattr(x, "edge_index") or _is_networkx(x) or pair
+def _pyg_kind(x: Any, *names: str) -> str:
+    """Which of these kinds of PyG it is; none without importing it."""
+    kinds = (k for k in type(x).__mro__ if k.__module__.startswith("torch_geometric"))
+    return next((kind.__name__ for kind in kinds if kind.__name__ in names), "")
 
 
-def _is_pyg(x: Any, name: str) -> bool:
-    kinds = type(x).__mro__
-    return any(k.__name__ == name and k.__module__.startswith("torch_geometric") for k in kinds)
-
-
-def _without_y(data: Any) -> Any:
-    """A PyG `Data` whose label is that of the graph, as one of nodes without any."""
+def _without_y(data: Any) -> Graph:
+    """The graph of a PyG `Data` whose label is not that of its nodes."""
     names = ("x", "edge_index", "adj_t", "edge_weight")
-    return SimpleNamespace(**{name: getattr(data, name, None) for name in names})
+    return Graph.from_pyg(SimpleNamespace(**{name: getattr(data, name, None) for name in names}))
 
 
-def _unnamed(x: Any) -> Any:
-    return graph_from_networkx(x, label=None) if _is_networkx(x) else x
-
-
-def _label_of(x: Any, place: int) -> int:
-    """The class id of one graph, -1 without one."""
-    about = getattr(x, "graph", {}) if _is_networkx(x) else {"y": getattr(x, "y", None)}
-    label = about.get("label", about.get("y"))
+def _one_of_many(x: Any, place: int) -> tuple[Graph, int]:
+    """One of many graphs, and its class id: -1 without one."""
+    if _is_networkx(x):
+        about = getattr(x, "graph", {})
+        graph, label = graph_from_networkx(x, label=None), about.get("label", about.get("y"))
+    elif hasattr(x, "x"):
+        graph, label = _without_y(x), getattr(x, "y", None)
+    else:
+        graph, label = as_graph(x), None
     if label is None:
-        return -1
-    known = _known(as_numbers(label, f"the label of graph {place}"))
+        return graph, -1
+    given = [] if isinstance(label, str) else label
+    known = class_numbers(given, f"label of graph {place}")
     if known.size != 1 or known.item() != int(known.item()):
-        raise InputError(
-            f"graph {place} has the label {label!r}; give one class id per graph, a whole number"
-        )
-    return int(known.item())
-
-
-def _known(labels: Array) -> Array:
-    """Labels as numbers, -1 where one is below 0 or NaN."""
-    missing = np.isnan(labels) | (labels < 0)
-    return np.where(missing, -1, labels)
+        raise InputError(f"graph {place} has the label {label!r}; give it one whole number")
+    return graph, int(known.item())
 
 
 def as_batch(x: Any) -> Graph | Task:
@@ -150,20 +158,16 @@ def as_batch(x: Any) -> Graph | Task:
     A graph with masks becomes a task. Its training nodes are those of `train_mask`; without one,
     all labelled nodes outside `val_mask` and `test_mask`. Validation nodes are those of `val_mask`
     whose class has a training node. All other labels are hidden.
-
-    >>> graph = as_graph((np.eye(3), [[0], [1]], [4, 2, 7]))
-    >>> as_batch(graph.with_masks(train=[True, True, False])).labels.tolist()
-    [4, 2, -1]
     """
     if isinstance(x, Task):
         return x
-    names: Mapping[int, str]
-    if _are_tables(x):
-        found = _from_tables(*x)
-        graph, names = found.graph, found.class_names
-    else:
-        graph, names = as_graph(x), _networkx_names(x)
-    _check_numbered(graph, names)
+    graph, names = _read(x)
+    named = {c for c, name in names.items() if not name.isdecimal()}
+    if named:  # each batch would number them anew
+        first = next(c for c in graph.labelled().tolist() if c in named)
+        told = "is a name, and a learner in memory knows classes by number; write whole numbers"
+        way = "take undrift.LearnerFolder, which knows classes by name"
+        raise InputError(f"label {names[first]!r} {told}, or {way}")
     if not graph.masks:
         return graph
     labels, masks = graph.labelled(), own_masks(graph)
@@ -175,72 +179,113 @@ def as_batch(x: Any) -> Graph | Task:
     return Task(graph.with_labels(hidden), train, val, test)
 
 
-def _check_numbered(graph: Graph, names: Mapping[int, str]) -> None:
-    """Refuse classes by name: each batch would number them anew."""
-    named = {c for c, name in names.items() if not name.isdecimal()}
-    if named:
-        first = next(c for c in graph.labelled().tolist() if c in named)
-        raise InputError(
-            f"label {names[first]!r} is a name, and a learner in memory knows classes by number; "
-            "write whole numbers, or take undrift.LearnerFolder, which knows classes by name"
-        )
-
-
 def _from_arrays(first: Any, second: Any, labels: Any = None) -> Graph:
     """Features and edges, or an adjacency and features in either order."""
-    if _is_adjacency(second) and not _is_adjacency(first):
+    square = [bool(sp.issparse(x)) and x.shape[0] == x.shape[1] for x in (first, second)]
+    if square == [False, True]:
         return Graph.from_scipy(first, second, labels)
-    if _is_adjacency(first) and not _is_edges(second):
+    edges = False
+    if not sp.issparse(second):
+        array = np.asarray(second.detach().cpu() if isinstance(second, Tensor) else second)
+        edges = array.size == 0 or (array.shape[0] == 2 and array.dtype.kind in "iu")
+    if square[0] and not edges:
         return Graph.from_scipy(second, first, labels)
     return Graph.from_arrays(first, second, labels)
-
-
-def _is_adjacency(x: Any) -> bool:
-    return bool(sp.issparse(x)) and x.shape[0] == x.shape[1]
-
-
-def _is_edges(x: Any) -> bool:
-    """Whether these are `[2, edges]` whole numbers, or none."""
-    if sp.issparse(x):
-        return False
-    array = np.asarray(x.detach().cpu() if isinstance(x, Tensor) else x)
-    return array.size == 0 or (array.shape[0] == 2 and array.dtype.kind in "iu")
 
 
 def _is_networkx(x: Any) -> bool:
     return all(hasattr(x, name) for name in ("nodes", "edges", "is_directed"))
 
 
-def _networkx_label(x: Any) -> str | None:
-    """The attribute that holds the class."""
-    there = {name for _, attributes in x.nodes(data=True) for name in attributes}
-    return next((name for name in ("label", "y") if name in there), None)
-
-
-def _networkx_names(x: Any) -> dict[int, str]:
-    label = _networkx_label(x) if _is_networkx(x) else None
-    if label is None:
-        return {}
-    found = [as_text(attributes.get(label)) for _, attributes in x.nodes(data=True)]
-    return as_class_ids(found, f"node attribute {label!r}")[1]
-
-
-def _are_tables(x: Any) -> bool:
-    return isinstance(x, tuple | list) and len(x) == 2 and all(map(is_table, x))
-
-
-def _from_tables(nodes: Any, edges: Any) -> TableGraph:
+def _from_tables(nodes: Any, edges: Any) -> tuple[Graph, Mapping[int, str]]:
     nodes, edges = Table(nodes, "the table of nodes"), Table(edges, "the table of edges")
     if "id" not in nodes:
-        raise InputError(
-            f"the table of nodes has no column 'id', only {', '.join(nodes)}; rename the column "
-            "that names the nodes, as in nodes.rename(columns={...: 'id'})"
-        )
+        way = "rename the column that names the nodes, as in nodes.rename(columns={...: 'id'})"
+        raise InputError(f"the table of nodes has no column 'id', only {', '.join(nodes)}; {way}")
     ends = ["source", "target"] if {"source", "target"} <= set(edges) else list(edges)
     if len(ends) != 2:
-        raise InputError(
-            f"the table of edges has the columns {', '.join(edges)}; name two of them 'source' and "
-            "'target', or leave out the others"
-        )
+        way = "name two of them 'source' and 'target', or leave out the others"
+        raise InputError(f"the table of edges has the columns {', '.join(edges)}; {way}")
     label = "label" if "label" in nodes else None
-    return read_tables(nodes, edges, label=label, source=ends[0], target=ends[1])
+    found = read_tables(nodes, edges, label=label, source=ends[0], target=ends[1])
+    return found.graph, found.class_names
+
+
+def graph_from_networkx(
+    g: Any,
+    features: str | Sequence[str] = "x",
+    label: str | None = "label",
+    *,
+    weight: str | None = None,
+) -> Graph:
+    """The graph of a NetworkX graph, directed or not; node i is the i-th of `list(g)`.
+
+    `features` is the node attribute that holds a vector or a number, or a list of such. `label` is
+    that with the class (`as_class_ids`); a node without it is unlabelled. `weight` is an edge
+    attribute, 1 where there is none; parallel edges then add up, and else count once.
+    Self-loops are left out.
+
+    >>> import networkx as nx
+    >>> g = nx.Graph([("a", "b")])
+    >>> g.add_nodes_from([("a", {"x": [0, 1], "label": "red"}), ("b", {"x": [1, 0]})])
+    >>> graph_from_networkx(g)
+    Graph(2 nodes, 2 edges, 2 features dense, 1 classes)
+    """
+    return read_networkx(g, features, label, weight)[0]
+
+
+def read_networkx(
+    g: Any, features: str | Sequence[str], label: str | None, weight: str | None = None
+) -> tuple[Graph, dict[int, str]]:
+    """The graph, as `graph_from_networkx` makes it, and the names of its classes."""
+    if not _is_networkx(g):
+        raise InputError(f"graph_from_networkx needs a NetworkX graph, not a {type(g).__name__}")
+    nodes: list[tuple[Any, Mapping[str, Any]]] = list(g.nodes(data=True))
+    if not nodes:
+        raise InputError("the NetworkX graph has no nodes; add some with features")
+    names = [features] if isinstance(features, str) else features
+    if not names:
+        raise InputError("features names no node attribute; name at least one")
+    matrix = np.hstack([_node_attribute(nodes, name) for name in names])
+    labels: Array | None = None
+    called: dict[int, str] = {}
+    if label is not None:
+        told = [as_text(attributes.get(label)) for _, attributes in nodes]
+        labels, called = as_class_ids(told, f"node attribute {label!r}")
+    index = {node: i for i, (node, _) in enumerate(nodes)}
+    ends = np.array([(index[u], index[v]) for u, v in g.edges()], np.int64).reshape(-1, 2).T
+    if weight is None:
+        return Graph.from_arrays(matrix, ends, labels, undirected=not g.is_directed()), called
+    weights = []
+    for u, v, value in g.edges(data=weight, default=1.0):
+        if (found := _vector(value)) is None or found.size != 1:
+            what = f"the edge from {u!r} to {v!r} has {weight}={value!r}"
+            raise InputError(f"{what}; an edge weight must be a finite number")
+        weights.append(found.item())
+    links = sp.csr_matrix((np.array(weights, np.float32), ends[::-1]), (len(nodes), len(nodes)))
+    return Graph.from_scipy(matrix, links if g.is_directed() else links + links.T, labels), called
+
+
+def _node_attribute(nodes: Sequence[tuple[Any, Mapping[str, Any]]], name: str) -> Array:
+    """One attribute of all nodes as a float32 matrix, each a vector as long as the first."""
+    missing = [node for node, attributes in nodes if name not in attributes]
+    if missing:
+        what = f"{len(missing):,} of the {len(nodes):,} nodes have no attribute {name!r}"
+        raise InputError(f"{what}, first {missing[0]!r}; set it, or name others in features")
+    rows = [_vector(attributes[name]) for _, attributes in nodes]
+    for (node, attributes), row in zip(nodes, rows, strict=True):
+        if row is None or rows[0] is None or row.size != rows[0].size:
+            shown = shorten(repr(attributes[name]), 60, placeholder="...")
+            way = "must be a finite number, or a vector of them as long as the first node's"
+            raise InputError(f"attribute {name!r} of node {node!r} is {shown}; a feature {way}")
+    return np.array(rows, np.float32)
+
+
+def _vector(value: Any) -> Array | None:
+    """A number, or a vector of numbers, as a vector; None if it is no such thing, or not finite."""
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+    good = array.ndim <= 1 and not isinstance(value, str) and bool(np.isfinite(array).all())
+    return array.ravel() if good else None

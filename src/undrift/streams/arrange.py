@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from scipy.sparse.csgraph import connected_components
 
@@ -35,9 +33,8 @@ def arrange(stream: TaskStream, arrival: Arrival | str) -> TaskStream:
     if not how.returns:
         return stream
     if stream.returning:
-        raise InputError(
-            f"stream {stream.name!r} was arranged before; arrange the one it was made of"
-        )
+        told = f"stream {stream.name!r} was arranged before"
+        raise InputError(f"{told}; arrange the one it was made of")
     if not bool(stream.train.any()):
         raise InputError(f"stream {stream.name!r} has no training node, so nothing can arrive")
     labels = stream.graph.labelled().cpu().numpy()
@@ -45,9 +42,9 @@ def arrange(stream: TaskStream, arrival: Arrival | str) -> TaskStream:
     train = stream.train.cpu().numpy() & known
     drawn = _WAYS[how.name](stream, how, known)
     # a batch without a training node joins the next one, at the end the one before
-    used = np.unique(drawn[train])
-    joined = np.minimum(np.searchsorted(used, drawn), used.size - 1)
-    batch_of = np.where(known, joined, -1)
+    used = np.unique(drawn[train[known]])
+    batch_of = np.full(known.size, -1, dtype=np.int64)
+    batch_of[known] = np.minimum(np.searchsorted(used, drawn), used.size - 1)
     groups = (np.unique(labels[train & (batch_of == t)]).tolist() for t in range(used.size))
     return replace(
         stream,
@@ -61,40 +58,31 @@ def arrange(stream: TaskStream, arrival: Arrival | str) -> TaskStream:
 
 def _online(stream: TaskStream, how: Arrival, known: Array) -> Array:
     """Nodes one after the other, cut into batches of so many."""
-    nodes = np.flatnonzero(known)
+    place = np.arange(known.sum())
     if how.options["order"] == "random":
-        nodes = np.random.default_rng([stream.seed, 3]).permutation(nodes)
-    drawn = np.full(known.size, -1, dtype=np.int64)
-    drawn[nodes] = np.arange(nodes.size) // how.options["batch"]
-    return drawn
+        place = np.argsort(np.random.default_rng([stream.seed, 3]).permutation(place))
+    batch: Array = place // how.options["batch"]
+    return batch
 
 
 def _domain(stream: TaskStream, how: Arrival, known: Array) -> Array:
     """Whole regions of the graph, a few for every batch, from everywhere."""
     batches = how.options["batches"] or len(stream)
     regions = grow_regions(stream.graph, batches * how.options["regions"], stream.seed)
-    drawn = np.full(known.size, -1, dtype=np.int64)
-    drawn[known] = share_out(regions[known], batches)
-    return drawn
+    return share_out(regions[known], batches)
 
 
 def _blurry(stream: TaskStream, how: Arrival, known: Array) -> Array:
-    """Si-Blurry: every class has a batch; a share of the nodes of some classes goes anywhere.
-
-    Classes come in random order; the first `disjoint` share of them stay whole. All are dealt out
-    over the batches one by one. Of every other class, a `blurry` share of its nodes (of each
-    split, rounded down) is put together, shuffled and dealt out over all batches.
-    """
-    labels = stream.graph.labelled().cpu().numpy()
+    """Si-Blurry: a class has one batch; a `blurry` share of those not `disjoint` goes anywhere."""
+    labels = stream.graph.labelled().cpu().numpy()[known]
     batches = how.options["batches"] or len(stream)
     generator = np.random.default_rng([stream.seed, 4])
-    classes = generator.permutation(np.unique(labels[known]))
+    classes = generator.permutation(np.unique(labels))
     disjoint = int(classes.size * how.options["disjoint"] + 1e-9)
-    drawn = np.full(labels.size, -1, dtype=np.int64)
-    blurred = [np.empty(0, np.int64)]
-    masks = [mask.cpu().numpy() for mask in (stream.train, stream.val, stream.test)]
+    drawn, blurred = np.zeros_like(labels), [np.empty(0, np.int64)]
+    masks = [mask.cpu().numpy()[known] for mask in (stream.train, stream.val, stream.test)]
     for place, c in enumerate(classes.tolist()):
-        mine = known & (labels == c)
+        mine = labels == c
         drawn[mine] = place % batches
         if place >= disjoint:
             for part in (*masks, ~np.any(masks, axis=0)):
@@ -109,28 +97,20 @@ def _time(stream: TaskStream, how: Arrival, known: Array) -> Array:
     """Every node in the period of its time."""
     times = stream.times
     if times is None:
-        raise InputError(
-            f"stream {stream.name!r} has no times, so nodes cannot arrive by time; use a "
-            "stream.toml whose [graph] names a time column"
-        )
-    starts = times.starts
-    if how.options["periods"] is not None or starts is None:
-        periods = how.options["periods"] or len(stream)
-        starts = tuple(starts_of(times.values[known], periods).tolist())
-    drawn: Array = np.searchsorted(np.array(starts[1:]), times.values, side="right")
+        told = f"stream {stream.name!r} has no times, so nodes cannot arrive by time"
+        raise InputError(f"{told}; use a stream.toml whose [graph] names a time column")
+    periods, found = how.options["periods"], times.values[known]
+    starts = np.array(times.starts)
+    if periods is not None or times.starts is None:
+        starts = starts_of(found, periods or len(stream))
+    drawn: Array = np.searchsorted(starts[1:], found, side="right")
     return drawn
 
 
 def grow_regions(graph: Graph, regions: int, seed: int) -> Array:
-    """The region of every node: each goes with the centre it is fewest hops from, by any edge.
-
-    Centres are drawn by the seed; of two that are as near, the one drawn first wins. A connected
-    part of the graph without a centre is a region of its own.
-    """
-    links = graph.adjacency.to("cpu").to_scipy()
-    ones = np.ones(links.nnz, dtype=np.int8)
-    pattern = sp.csr_matrix((ones, links.indices, links.indptr), links.shape)
-    pattern = (pattern + pattern.T).tocsr()
+    """The region of every node: the centre, drawn by the seed, that it is fewest hops from."""
+    links = graph.adjacency.with_values(torch.ones(graph.num_edges)).to_scipy()
+    pattern = (links + links.T).tocsr()
     n = graph.num_nodes
     generator = np.random.default_rng([seed, 2, regions])
     centres = generator.permutation(n)[: min(regions, n)]
@@ -140,17 +120,13 @@ def grow_regions(graph: Graph, regions: int, seed: int) -> Array:
     while frontier.size:
         reached = pattern[frontier]
         source = np.repeat(found[frontier], np.diff(reached.indptr))
-        target = reached.indices
-        new = found[target] < 0
         nearest = np.full(n, centres.size, dtype=np.int64)
-        np.minimum.at(nearest, target[new], source[new])
-        frontier = np.flatnonzero(nearest < centres.size)
+        np.minimum.at(nearest, reached.indices, source)
+        frontier = np.flatnonzero((found < 0) & (nearest < centres.size))
         found[frontier] = nearest[frontier]
     alone = found < 0
-    if alone.any():
-        _, part = connected_components(pattern, directed=False)
-        _, own = np.unique(part[alone], return_inverse=True)
-        found[alone] = centres.size + own
+    _, part = connected_components(pattern, directed=False)
+    found[alone] = centres.size + np.unique(part[alone], return_inverse=True)[1]
     return found
 
 
@@ -160,16 +136,11 @@ def share_out(regions: Array, batches: int) -> Array:
     loads = np.zeros(batches, dtype=np.int64)
     batch_of = np.zeros(names.size, dtype=np.int64)
     for region in np.argsort(-sizes, kind="stable"):
-        lightest = int(loads.argmin())
-        batch_of[region] = lightest
+        batch_of[region] = lightest = int(loads.argmin())
         loads[lightest] += sizes[region]
     shared: Array = batch_of[place]
     return shared
 
 
-_WAYS: dict[str, Callable[[TaskStream, Arrival, Array], Array]] = {
-    "time": _time,
-    "blurry": _blurry,
-    "domain": _domain,
-    "online": _online,
-}
+# the batch of each node that is known to be in a task
+_WAYS = {"time": _time, "blurry": _blurry, "domain": _domain, "online": _online}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -23,30 +23,17 @@ class Option:
     kind: type = str
 
 
-_BATCHES = Option(None, "a whole number of at least 1", lambda n: n >= 1, int)
-_CONTEXT = Option("none", "none or seen", ("none", "seen").__contains__)
+_COUNT = Option(None, "a whole number of at least 1", lambda n: n >= 1, int)
+_SHARE = Option(0.5, "a share from 0 to 1", lambda share: 0.0 <= share <= 1.0, float)
+_CONTEXT = {"context": Option("none", "none or seen", ("none", "seen").__contains__)}
+_BLURRY = {"disjoint": _SHARE, "blurry": replace(_SHARE, default=0.1)}
 _ORDER = Option("random", "random or given", ("random", "given").__contains__)
-
-
-def _count(default: int) -> Option:
-    return Option(default, _BATCHES.must, _BATCHES.fits, int)
-
-
-def _share(default: float) -> Option:
-    return Option(default, "a share from 0 to 1", lambda share: 0.0 <= share <= 1.0, float)
-
-
 ARRIVALS: dict[str, dict[str, Option]] = {
     BY_CLASS: {},
-    "time": {"periods": _BATCHES, "context": _CONTEXT},
-    "blurry": {
-        "disjoint": _share(0.5),
-        "blurry": _share(0.1),
-        "batches": _BATCHES,
-        "context": _CONTEXT,
-    },
-    "domain": {"batches": _BATCHES, "regions": _count(8), "context": _CONTEXT},
-    "online": {"batch": _count(64), "order": _ORDER, "context": _CONTEXT},
+    "time": {"periods": _COUNT, **_CONTEXT},
+    "blurry": {**_BLURRY, "batches": _COUNT, **_CONTEXT},
+    "domain": {"batches": _COUNT, "regions": replace(_COUNT, default=8), **_CONTEXT},
+    "online": {"batch": replace(_COUNT, default=64), "order": _ORDER, **_CONTEXT},
 }
 """Every arrival with its options; docs/arrivals.md says what they mean."""
 
@@ -74,11 +61,7 @@ class Arrival:
 
 @lru_cache(maxsize=256)
 def parse_arrival(text: str) -> Arrival:
-    """An arrival from its text: a name, and options after a colon.
-
-    >>> str(parse_arrival("blurry:blurry=0.3,disjoint=0.5"))
-    'blurry:blurry=0.3'
-    """
+    """An arrival from its text: a name, and options after a colon."""
     name, colon, rest = text.strip().partition(":")
     if name not in ARRIVALS:
         raise unknown_name("arrival", name, ARRIVALS)
@@ -87,13 +70,10 @@ def parse_arrival(text: str) -> Arrival:
     for part in rest.split(",") if colon else []:
         key, equals, value = (word.strip() for word in part.partition("="))
         if not equals or not key:
-            raise InputError(
-                f"arrival {text!r} needs name=value after the colon, as in "
-                "blurry:disjoint=0.5,blurry=0.1"
-            )
+            raise InputError(f"arrival {text!r} needs name=value after the colon, as disjoint=0.5")
+        if not known:
+            raise InputError(f"arrival {name!r} takes no option; leave {part!r} out")
         if key not in known:
-            if not known:
-                raise InputError(f"arrival {name!r} takes no option; leave {part!r} out")
             raise unknown_name(f"option of arrival {name!r}", key, known)
         try:
             found[key] = known[key].kind(value)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from undrift.datasets.catalogue import (
     BENCHMARKS,
     MARK,
     Dataset,
-    StandIn,
     check_options,
     checked_entry,
-    stream_entry,
+    function_of,
 )
 from undrift.errors import InputError
 from undrift.plugins import Registry
@@ -26,31 +25,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StreamInfo:
-    """What the tables say about a stream: a dataset, and how its classes become tasks.
-
-    An `imitation` stands in for the dataset, at full size or at a smaller `scale`. `directed`
-    keeps the direction of edges that are otherwise made symmetric. `option` is one that another
-    package brings.
-    """
+    """What the tables say about a stream: a dataset, and what its name says after the @."""
 
     name: str
     dataset: Dataset
-    imitation: StandIn | None = None
     scale: float = 1.0
     directed: bool = False
     option: StreamOption | None = None
 
-    @classmethod
-    def of(cls, name: str, found: Dataset | StandIn) -> StreamInfo:
-        """The stream of this name, of an entry of the catalogue."""
-        if isinstance(found, StandIn):
-            return cls(name, found.imitates, found)
-        return cls(name, found)
-
     @property
     def stand_in(self) -> bool:
         """Whether the data only imitates the dataset."""
-        return self.imitation is not None
+        return bool(self.dataset.parts)
+
+    @property
+    def holds(self) -> str:
+        """What a learner of it learns: `graphs` or `sessions`."""
+        return "sessions" if self.dataset.periods else "graphs"
 
     @property
     def title(self) -> str:
@@ -60,67 +51,39 @@ class StreamInfo:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Nodes and edges as published; an undirected edge counts twice."""
-        return self.imitation.counts(self.scale) if self.imitation else self.dataset.counts
-
-    @property
-    def nodes(self) -> int:
-        """Nodes of the graph."""
-        return self.counts["nodes"]
-
-    @property
-    def edges(self) -> int:
-        """Edges of the graph."""
-        return self.counts["edges"]
-
-    @property
-    def features(self) -> int:
-        """The width of a node's features."""
-        return self.dataset.features
-
-    @property
-    def classes(self) -> int:
-        """Classes used."""
-        return self.dataset.classes - len(self.dataset.left_out)
+        """Nodes, edges (undirected ones twice) and features as published, and the classes used."""
+        known = self.dataset.counts(self.scale)
+        return {**known, "classes": known["classes"] - len(self.dataset.left_out)}
 
     @property
     def tasks(self) -> int:
-        """How many tasks the classes make."""
-        return 1 - (self.dataset.base - self.classes) // self.dataset.increment  # rounded up
+        """How many tasks the classes make, or how many periods there are."""
+        after_base = self.counts["classes"] - self.dataset.base
+        return self.dataset.periods or 1 - -after_base // self.dataset.increment  # rounded up
 
     @property
-    def substitute(self) -> str | None:
-        """The stand-in that a plan may take in place of this stream, None where there is none."""
-        name = f"{self.name}-{MARK}"
-        found = stream_entry(name) if name in BENCHMARKS else None
-        if not isinstance(found, StandIn):
-            return None
-        return name + ("" if found.plan_scale == 1 else f"@{found.plan_scale:g}")
-
-    @property
-    def file(self) -> str | None:
-        """The first file needed to load it; None where all of it is generated."""
-        return self.imitation.file if self.imitation else next(iter(self.dataset.names), None)
+    def task_sizes(self) -> str:
+        """How many tasks, with the classes of the first and of each later one; or periods."""
+        if self.dataset.periods:
+            return f"{self.tasks} periods"
+        return f"{self.tasks} ({self.dataset.base}+{self.tasks - 1}x{self.dataset.increment})"
 
     @property
     def source(self) -> str:
         """Where the graph comes from, in a few words."""
-        if self.imitation:
-            return self.imitation.parts
-        if self.file is None:
-            return self.dataset.source
+        if self.stand_in or not self.dataset.files:
+            return self.dataset.parts or self.dataset.source
         licence = self.dataset.licence
         return f"{self.dataset.title} ({'licence ' if ' ' in licence else ''}{licence})"
 
     def on_disk(self) -> bool:
         """Whether the stream can be loaded now: what it needs is there, or it is generated."""
-        return (self.imitation or self.dataset).on_disk()
+        return self.dataset.on_disk()
 
     def load_graph(self) -> tuple[Graph, dict[str, str]]:
         """Its graph and where that comes from: one graph, which a run's seed does not change."""
-        options = {"directed": True} if self.directed else {}
-        if self.imitation:
-            return self.imitation.read(scale=self.scale, **options)
+        options: dict[str, Any] = {"directed": True} if self.directed else {}
+        options |= {"scale": self.scale} if self.dataset.scaled else {}
         return self.dataset.read(**options)
 
 
@@ -128,8 +91,7 @@ class StreamInfo:
 class StreamOption:
     """What `NAME@option` makes of a stream, brought as an entry point `undrift.stream_options`.
 
-    `check` raises an `InputError` for a stream that cannot have it. `apply` takes the stream and
-    the name with the option, and returns the changed stream of that name.
+    `check` refuses streams that cannot have it. `apply` makes the stream of the name given to it.
     """
 
     check: Callable[[StreamInfo], None]
@@ -153,7 +115,7 @@ class _Streams(Mapping[str, StreamInfo]):
     def __getitem__(self, name: str) -> StreamInfo:
         if name not in BENCHMARKS and ":" not in name:
             raise KeyError(name)
-        return StreamInfo.of(name, stream_entry(name))
+        return StreamInfo(name, checked_entry(name, BENCHMARKS.load(name)))
 
     def __contains__(self, name: object) -> bool:
         return name in list(iter(self))
@@ -165,19 +127,14 @@ STREAMS: Mapping[str, StreamInfo] = _Streams()
 def usable_streams() -> Iterator[StreamInfo]:
     """The streams in their order, without those of other packages that cannot be loaded."""
     found = dict(BENCHMARKS.usable(checked_entry))
-    return (StreamInfo.of(name, found[name]) for name in STREAMS if name in found)
+    return (StreamInfo(name, found[name]) for name in STREAMS if name in found)
 
 
 def stream_info(name: str) -> StreamInfo:
     """The stream of this name, which may end in an option after an @.
 
-    `arxiv-cl@directed` keeps the direction of citations, which are otherwise made symmetric. A
-    number is the scale of a stand-in (above 0, at most 1). Other options come from other packages
-    (`StreamOption`). A stream of another package goes by the name of its entry point, or as
-    `package.module:NAME`.
-
-    >>> stream_info("arxiv-cl@directed").edges
-    1166243
+    `@directed` keeps the direction of edges, a number from 0 to 1 is the scale of a stand-in, and
+    other packages bring other options (`StreamOption`).
     """
     plain, at, option = name.partition("@")
     if plain not in STREAMS and ":" not in plain:
@@ -185,21 +142,22 @@ def stream_info(name: str) -> StreamInfo:
     info = STREAMS[plain]
     if not at:
         return info
-    if option == "directed":
-        return _with_options(info, directed=True)
     if option in OPTIONS or OPTIONS.in_a_clone(option):
         found = OPTIONS.load(option)
         found.check(info)
         return replace(info, name=name, option=found)
+    directed = option == "directed"
     try:
-        scale = float(option)
+        scale = 1.0 if directed else float(option)
     except ValueError:
         more = "".join(f", or {other}" for other in OPTIONS.names())
-        raise InputError(
-            f"stream {name!r} has an unknown option {option!r} after the @; give a scale, as in "
-            f"reddit-cl-{MARK}@0.01, directed, as in arxiv-cl@directed{more}"
-        ) from None
-    return _with_options(info, scale=scale)
+        way = f"a scale, as in reddit-cl-{MARK}@0.01, directed, as in arxiv-cl@directed{more}"
+        what = f"stream {name!r} has an unknown option {option!r} after the @"
+        raise InputError(f"{what}; give {way}") from None
+    check_options(f"stream {plain!r}", info.dataset, scale, directed)
+    shown = option if directed else f"{scale:g}"
+    name = plain if scale == 1 and not directed else f"{plain}@{shown}"
+    return replace(info, name=name, scale=scale, directed=directed)
 
 
 def listed_stream(name: str) -> StreamInfo | None:
@@ -211,20 +169,26 @@ def listed_stream(name: str) -> StreamInfo | None:
         return None
 
 
-def load_stream(
-    name: str, seed: int = 0, *, scale: float | None = None, directed: bool = False
-) -> TaskStream:
+def load_stream(name: str, seed: int = 0) -> TaskStream:
     """A stream by its name, in label order; `seed` draws the 6:2:2 split and nothing else.
 
-    `scale` and `directed` say the same as an option in the name (see `stream_info`), and the
-    stream's own name says it either way. The graph is checked against the published statistics.
-    Files are found through the environment variable UNDRIFT_DATA.
+    A name may end in `@directed`, or for a stand-in in a scale, as `reddit-cl-stand-in@0.01`. The
+    graph is checked against the published statistics. Files are found through UNDRIFT_DATA. A
+    stream of sessions is a `SessionStream`.
 
     >>> stream = load_stream("synthetic")
     >>> stream.classes
     ((0, 1, 2, 3), (4, 5), (6, 7), (8, 9))
     """
-    info = _with_options(stream_info(name), scale=scale, directed=directed)
+    info = stream_info(name)
+    sessions = "undrift.recommend.stream:named_stream"
+    make = function_of(sessions) if info.dataset.periods else class_stream
+    stream: TaskStream = make(info, seed)
+    return stream if info.option is None else info.option.apply(stream, info.name)
+
+
+def class_stream(info: StreamInfo, seed: int) -> TaskStream:
+    """The stream of a graph whose classes arrive task by task."""
     graph, provenance = info.load_graph()
     import torch
 
@@ -233,7 +197,7 @@ def load_stream(
     labels, left_out = graph.labelled(), torch.tensor(info.dataset.left_out)
     if left_out.numel():  # then its nodes are in no task
         graph = graph.with_labels(labels.masked_fill(torch.isin(labels, left_out), -1))
-    stream = TaskStream.from_graph(
+    return TaskStream.from_graph(
         graph,
         base=info.dataset.base,
         increment=info.dataset.increment,
@@ -242,20 +206,5 @@ def load_stream(
         provenance=provenance,
         masks=False,  # published figures are of this split
         scale="none",  # and of these features
+        normal=info.dataset.normal,
     )
-    return stream if info.option is None else info.option.apply(stream, info.name)
-
-
-def _with_options(
-    info: StreamInfo, *, scale: float | None = None, directed: bool = False
-) -> StreamInfo:
-    plain = info.name.partition("@")[0]
-    scale, directed = info.scale if scale is None else scale, info.directed or directed
-    check_options(f"stream {plain!r}", info.dataset, info.imitation, scale, directed)
-    option = "directed" if directed else "" if scale == 1 else f"{scale:g}"
-    if info.option is None:
-        name = f"{plain}@{option}" if option else plain
-        return replace(info, name=name, scale=scale, directed=directed)
-    if option:
-        raise InputError(f"stream {info.name!r} takes no other option; leave {option} out")
-    return info

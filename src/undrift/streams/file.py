@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from hashlib import file_digest, sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, field_validator, model_validator
 
 from undrift.checks import check_regular
+from undrift.datasets.catalogue import function_of
 from undrift.errors import InputError, unknown_name
+from undrift.storage.lock import system_errors
+from undrift.storage.toml_text import TomlText
 from undrift.streams.benchmarks import STREAMS
 
 if TYPE_CHECKING:
@@ -34,23 +35,27 @@ class StreamFile:
     @property
     def files(self) -> dict[str, Path]:
         """The data files that it names, by what they are; paths are relative to the toml."""
-        graph, split = self.settings.graph, self.settings.split.file
-        named = {"npz": graph.npz, "nodes": graph.nodes, "edges": graph.edges, "split_file": split}
+        graph, sessions = self.settings.graph, self.settings.sessions
+        named = {"split_file": self.settings.split.file}
+        if graph is not None:
+            named = {"npz": graph.npz, "nodes": graph.nodes, "edges": graph.edges, **named}
+        if sessions is not None:
+            named["table"] = sessions.table
         return {what: self.path.parent / name for what, name in named.items() if name is not None}
+
+    @property
+    def holds(self) -> str:
+        """What a learner of it learns: `graphs` or `sessions`."""
+        return "graphs" if self.settings.sessions is None else "sessions"
 
     def digests(self) -> dict[str, str]:
         """The SHA-256 of the toml and of every data file. Cost: reads all of them once."""
         found = {"toml": self.toml_sha256}
         for what, path in self.files.items():
             check_regular(path)
-            try:
-                with path.open("rb") as file:
-                    found[what] = file_digest(file, "sha256").hexdigest()
-            except OSError as error:
-                raise InputError(
-                    f"{self.path} names {path} as its {what}, which cannot be read "
-                    f"({error.strerror or error}); paths are relative to the toml file"
-                ) from error
+            told = f"{self.path} names {path} as its {what}, which cannot be read"
+            with system_errors(told, "paths are relative to the toml"), path.open("rb") as file:
+                found[what] = file_digest(file, "sha256").hexdigest()
         return found
 
     def content_sha256(self, digests: Mapping[str, str] | None = None) -> str:
@@ -67,17 +72,8 @@ def is_stream_file(name: str) -> bool:
 def read_stream_file(path: str | Path) -> StreamFile:
     """Read and check a `stream.toml`; its data files are not touched."""
     path = Path(path)
-    check_regular(path)
-    try:
-        data = path.read_bytes()
-        text = data.decode("utf-8-sig")
-    except OSError as error:
-        raise InputError(
-            f"cannot read the stream file {path} ({error.strerror or error}); check the path"
-        ) from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text; save it as UTF-8 and try again") from error
-    return StreamFile(path, parse_settings(text, str(path)), sha256(data).hexdigest())
+    file = TomlText.read(path, "stream file")
+    return StreamFile(path, file.parsed(StreamSettings), sha256(file.data).hexdigest())
 
 
 def load_stream_file(path: str | Path, seed: int = 0) -> TaskStream:
@@ -102,6 +98,11 @@ def load_stream_file(path: str | Path, seed: int = 0) -> TaskStream:
     provenance = {"name": file.settings.name, "content_sha256": file.content_sha256(digests)}
     for what, place in {"toml": file.path, **file.files}.items():
         provenance |= {what: place.name, f"{what}_sha256": digests[what]}
+    about = {"name": file.settings.name, "seed": seed, "provenance": provenance}
+    graph_of = file.settings.graph
+    if graph_of is None:
+        made: TaskStream = function_of("undrift.recommend.stream:stream_of_file")(file, about)
+        return made
     tables = None
     if "npz" in file.files:
         from undrift.datasets.readers import read_npz
@@ -110,25 +111,29 @@ def load_stream_file(path: str | Path, seed: int = 0) -> TaskStream:
     else:
         from undrift.datasets.tables import read_tables
 
-        columns = file.settings.graph.model_dump(exclude={"npz", "nodes", "edges", "scale"})
+        columns = graph_of.model_dump(exclude={"npz", "nodes", "edges", "scale"})
         tables = read_tables(file.files["nodes"], file.files["edges"], **columns)
         graph = tables.graph
         if str(tables.repairs):
             provenance["repairs"] = str(tables.repairs)
     try:
-        about = {"name": file.settings.name, "seed": seed, "provenance": provenance}
-        return _stream(file, graph, tables, about)
+        return _stream(file, graph_of, graph, tables, about)
     except InputError as error:
         raise InputError(f"the stream of {file.path} cannot be made: {error}") from error
 
 
 def _stream(
-    file: StreamFile, graph: Graph, tables: TableGraph | None, about: dict[str, Any]
+    file: StreamFile,
+    told: GraphSection,
+    graph: Graph,
+    tables: TableGraph | None,
+    about: dict[str, Any],
 ) -> TaskStream:
+    from undrift.cells import days
     from undrift.streams.split import Times
     from undrift.streams.stream import TaskStream, scale_note
 
-    tasks, split, scale = file.settings.tasks, file.settings.split, file.settings.graph.scale
+    tasks, split, scale = file.settings.tasks, file.settings.split, told.scale
     time = None if tables is None else tables.time
     if tasks is None:
         from undrift.storage.splits import load_split
@@ -139,30 +144,22 @@ def _stream(
         _check_classes(graph, names)
         about |= {"fractions": (split.train, split.val, split.test), "scale": "none"}
         if tasks.by == "time":
-            stream = _by_time(graph, tables, tasks.periods, about)
+            if tables is None or time is None:
+                raise InputError('by = "time" needs tables with a time column; name it in [graph]')
+            periods = tasks.periods
+            if isinstance(periods, list):
+                periods = [days(start) if isinstance(start, date) else start for start in periods]
+            stream = TaskStream.by_time(graph, time, periods, dates=tables.dates, **about)
         else:
             about |= {"base": tasks.base, "increment": tasks.increment}
             stream = TaskStream.from_graph(graph, order=_order(tasks.order, names), **about)
     if time is not None and stream.times is None:
-        stream = replace(stream, times=Times.of(time))
+        stream = replace(stream, times=Times(time.numpy()))
     # tables are scaled where nothing else is said; other graphs get a note if they need it
     if scale is not None or tables is not None:
         return stream.in_units(scale or "robust", None if tables is None else tables.columns)
     note = scale_note(stream)
     return replace(stream, provenance={**stream.provenance, "scale": note}) if note else stream
-
-
-def _by_time(
-    graph: Graph, tables: TableGraph | None, periods: Any, about: Mapping[str, Any]
-) -> TaskStream:
-    from undrift.datasets.columns import days
-    from undrift.streams.stream import TaskStream
-
-    if tables is None or tables.time is None:
-        raise InputError('by = "time" needs tables with a time column; name it in [graph]')
-    if isinstance(periods, list):
-        periods = [days(start) if isinstance(start, date) else start for start in periods]
-    return TaskStream.by_time(graph, tables.time, periods, dates=tables.dates, **about)
 
 
 def _order(order: Any, names: Mapping[int, str]) -> Any:
@@ -186,24 +183,10 @@ def _check_classes(graph: Graph, names: Mapping[int, str]) -> None:
     """A class too small to split, by the name that it has in the table."""
     from undrift.streams.split import SMALLEST_CLASS, too_small
 
-    present, counts = graph.labelled().unique(return_counts=True)
-    for c, count in zip(present.tolist(), counts.tolist(), strict=True):
-        if c in names and count < SMALLEST_CLASS:
-            way_out = "leave the label of its nodes empty or merge it with another"
-            raise too_small(names[c], count, way_out)
-
-
-def parse_settings(text: str, where: str) -> StreamSettings:
-    """The checked settings in the text of a `stream.toml`; `where` names the file in errors."""
-    try:
-        return StreamSettings.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{where} is not valid TOML: {error}; correct it there") from error
-    except RecursionError:
-        why = "its values are nested too deeply; give plain lists"
-        raise InputError(f"{where} is no stream: {why}") from None
-    except ValidationError as error:
-        raise InputError(_complaint(where, text, error)) from error
+    for c, name in names.items():
+        count = int((graph.labelled() == c).sum())
+        if 0 < count < SMALLEST_CLASS:
+            raise too_small(name, count, "leave its labels empty or merge it with another")
 
 
 class _Section(BaseModel):
@@ -235,6 +218,16 @@ class GraphSection(_Section):
         return self
 
 
+def _known_periods(periods: Any) -> Any:
+    kinds = {type(p) for p in periods} if isinstance(periods, list) else {str}
+    if not kinds <= {int, float, date, datetime} and type(periods) is not int:
+        raise ValueError("give a whole number, or a list of times at which new periods start")
+    return periods
+
+
+Periods = Annotated[Any, PlainValidator(_known_periods)]
+
+
 class TasksSection(_Section):
     """How the classes arrive: `base` and `increment` in an `order`, or `by = "time"`."""
 
@@ -242,7 +235,7 @@ class TasksSection(_Section):
     increment: int | None = Field(default=None, ge=1)
     order: str | list[int | str] = "label"
     by: Literal["time"] | None = None
-    periods: Any = None
+    periods: Periods = None
 
     @field_validator("order", mode="plain")
     @classmethod
@@ -251,14 +244,6 @@ class TasksSection(_Section):
         if order not in ("label", "random") and not listed:
             raise ValueError('give "label", "random" or a list of all classes')
         return order
-
-    @field_validator("periods", mode="plain")
-    @classmethod
-    def _known_periods(cls, periods: Any) -> Any:
-        kinds = {type(p) for p in periods} if isinstance(periods, list) else {str}
-        if not kinds <= {int, float, date, datetime} and type(periods) is not int:
-            raise ValueError("give a whole number, or a list of times at which new periods start")
-        return periods
 
     @model_validator(mode="after")
     def _one_way(self) -> TasksSection:
@@ -272,6 +257,24 @@ class TasksSection(_Section):
             raise ValueError('periods needs by = "time" beside it')
         elif self.base is None or self.increment is None:
             raise ValueError("give base and increment, the classes of the first and later tasks")
+        return self
+
+
+class SessionsSection(_Section):
+    """A table of clicks with its columns; `period` names one, or `periods` cuts the times."""
+
+    table: str
+    session: str = "session"
+    item: str = "item"
+    time: str = "time"
+    user: str | None = None
+    period: str | None = None
+    periods: Periods = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> SessionsSection:
+        if (self.period is None) == (self.periods is None):
+            raise ValueError("give period, a column, or periods, a number or a list of starts")
         return self
 
 
@@ -296,7 +299,8 @@ class StreamSettings(_Section):
     """What a `stream.toml` says."""
 
     name: str = Field(min_length=1)
-    graph: GraphSection
+    graph: GraphSection | None = None
+    sessions: SessionsSection | None = None
     tasks: TasksSection | None = None
     split: SplitSection = SplitSection()
 
@@ -309,46 +313,11 @@ class StreamSettings(_Section):
 
     @model_validator(mode="after")
     def _tasks_once(self) -> StreamSettings:
-        if (self.tasks is None) == (self.split.file is None):
+        if (self.graph is None) == (self.sessions is None):
+            raise ValueError("give either [graph] or [sessions]")
+        if self.sessions is not None:
+            if self.model_fields_set & {"tasks", "split"}:
+                raise ValueError("leave out [tasks] and [split] beside [sessions]")
+        elif (self.tasks is None) == (self.split.file is None):
             raise ValueError("give either [tasks] or, in [split], the file that holds them")
         return self
-
-
-def _complaint(where: str, text: str, error: ValidationError) -> str:
-    """The first thing wrong in the file as one sentence, with its line where it has one."""
-    first = error.errors(include_url=False)[0]
-    place = [str(part) for part in first["loc"]]
-    section, key = (place[0], place[1]) if len(place) > 1 else ("", place[0] if place else "")
-    line = _line(text, section, key)
-    where = f"{where}, line {line}" if line else where
-    if first["type"] == "extra_forbidden":
-        known = _SECTIONS[section].model_fields
-        what = f"key of [{section}]" if section else "key"
-        return f"{where}: {unknown_name(what, key, known)}"
-    if first["type"] == "missing":
-        needed = f"[{key}]" if not section and key != "name" else f"a value for {key!r}"
-        return f"{where} needs {needed}{f' in [{section}]' if section else ''}"
-    message = str(first["msg"]).removeprefix("Value error, ")
-    name = f"{section}.{key}" if section else key
-    return f"{where}: {name + ': ' if name else ''}{message[:1].lower()}{message[1:]}"
-
-
-_SECTIONS: dict[str, type[_Section]] = {
-    "": StreamSettings,
-    "graph": GraphSection,
-    "tasks": TasksSection,
-    "split": SplitSection,
-}
-
-
-def _line(text: str, section: str, key: str) -> int | None:
-    """The line on which a key of a section stands, or where the section `key` begins."""
-    current = ""
-    for number, line in enumerate(text.splitlines(), start=1):
-        if header := re.match(r"\s*\[\s*([\w.-]+)\s*\]", line):
-            current = header[1]
-            if not section and current == key:
-                return number
-        elif current == section and re.match(rf"""\s*["']?{re.escape(key)}["']?\s*[=.]""", line):
-            return number
-    return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -33,46 +32,33 @@ class Split(NamedTuple):
 
 
 def split_counts(nodes: int, fractions: Sequence[float]) -> tuple[int, int, int]:
-    """How many of a class's nodes go to train, val and test; they add up to `nodes`.
-
-    Each count is its share rounded down or up (largest remainders first, ties in the order
-    train, val, test), and at least one, taken from the largest.
-    """
-    shares = [nodes * fraction for fraction in fractions]
-    counts = [math.floor(share) for share in shares]
+    """How many of a class train, validate and test: by largest remainders, at least one each."""
+    shares = nodes * np.array(fractions)
+    counts = np.floor(shares).astype(np.int64)
     # rounded, so that shares which are equal on paper tie and do not differ in the last bit
-    remainders = [round(share - count, 9) for share, count in zip(shares, counts, strict=True)]
-    by_remainder = sorted(range(3), key=lambda part: -remainders[part])
-    for part in by_remainder[: nodes - sum(counts)]:
-        counts[part] += 1
-    for part in range(3):
-        if counts[part] == 0:
-            counts[counts.index(max(counts))] -= 1
-            counts[part] = 1
-    return counts[0], counts[1], counts[2]
+    by_remainder = np.argsort(-(shares - counts).round(9), kind="stable")
+    counts[by_remainder[: nodes - counts.sum()]] += 1
+    for part in np.flatnonzero(counts == 0):
+        counts[counts.argmax()] -= 1
+        counts[part] = 1
+    train, val, test = counts.tolist()
+    return train, val, test
 
 
 def split_nodes(labels: Tensor, *, seed: int = 0, fractions: Sequence[float] = SHARES) -> Split:
-    """Split the nodes of every class; nodes labelled -1 are in no mask.
-
-    The nodes of class c are shuffled by a generator seeded with (seed, c), so the split of a
-    class does not depend on the other classes, their order or the tasks.
-    """
+    """Split the nodes of every class, by the seed and the class alone; -1 is in no mask."""
     if seed < 0:
         raise InputError(f"the seed of a split must be 0 or more, not {seed}")
     good = len(fractions) == 3 and all(fraction > 0 for fraction in fractions)
     if not good or abs(sum(fractions) - 1.0) > 1e-6:
-        raise InputError(
-            "fractions must be three numbers greater than 0 that add up to 1 (train, val, test), "
-            f"not {tuple(fractions)}; for example (0.6, 0.2, 0.2)"
-        )
+        must = "three numbers greater than 0 that add up to 1 (train, val, test)"
+        raise InputError(f"fractions must be {must}, as {SHARES}, not {tuple(fractions)}")
     known = labels.cpu().numpy()
     masks = np.zeros((3, known.size), dtype=bool)
     for class_id in np.unique(known[known >= 0]).tolist():
         nodes = np.flatnonzero(known == class_id)
         if nodes.size < SMALLEST_CLASS:
-            way_out = "drop the class (label its nodes -1) or merge it with another"
-            raise too_small(class_id, nodes.size, way_out)
+            raise too_small(class_id, nodes.size, "label its nodes -1 or merge it with another")
         shuffled = np.random.default_rng([seed, class_id]).permutation(nodes)
         train, val, _ = split_counts(nodes.size, fractions)
         for mask, part in zip(masks, np.split(shuffled, [train, train + val]), strict=True):
@@ -82,27 +68,20 @@ def split_nodes(labels: Tensor, *, seed: int = 0, fractions: Sequence[float] = S
 
 def too_small(name: int | str, nodes: int, way_out: str) -> InputError:
     """The error for a class of fewer than `SMALLEST_CLASS` nodes."""
-    return InputError(
-        f"class {name!r} has {nodes} nodes, but a class needs at least {SMALLEST_CLASS} to be "
-        f"split into train, val and test; {way_out}"
-    )
+    needs = f"a class needs at least {SMALLEST_CLASS} to be split into train, val and test"
+    return InputError(f"class {name!r} has {nodes} nodes, but {needs}; {way_out}")
 
 
 def split_of(
     graph: Graph, labels: Tensor, seed: int, fractions: Sequence[float] | None, masks: bool | None
 ) -> tuple[Split, tuple[float, ...] | None]:
-    """The graph's own masks, with no fractions, or a split that is drawn, with its fractions.
-
-    `masks`: whether those of the graph count; None: where it has any.
-    """
+    """The graph's own masks (`masks`; None: where it has any), or a split and its fractions."""
     if not (bool(graph.masks) if masks is None else masks):
         drawn = SHARES if fractions is None else tuple(fractions)
         return split_nodes(labels, seed=seed, fractions=drawn), drawn
     if fractions is not None:
-        raise InputError(
-            "fractions draw a new split, but the graph has masks; leave out fractions to use the "
-            "masks, or say masks=False"
-        )
+        way = "leave out fractions to use the masks, or say masks=False"
+        raise InputError(f"fractions draw a new split, but the graph has masks; {way}")
     return _masks_of(graph, labels), None
 
 
@@ -110,10 +89,8 @@ def own_masks(graph: Graph, way_out: str = "") -> dict[str, Tensor]:
     """The masks of a graph, if each is one column: PyG has data with a column per split."""
     for name, mask in graph.masks.items():
         if mask.dim() != 1:
-            raise InputError(
-                f"the {name} mask has {mask.shape[1]} columns, a split each; choose one, as in "
-                f"data.{name}_mask = data.{name}_mask[:, 0]{way_out}"
-            )
+            way = f"choose one, as in data.{name}_mask = data.{name}_mask[:, 0]{way_out}"
+            raise InputError(f"the {name} mask has {mask.shape[1]} columns, a split each; {way}")
     return dict(graph.masks)
 
 
@@ -127,16 +104,13 @@ def _masks_of(graph: Graph, labels: Tensor) -> Split:
             raise InputError(f"the graph has no {name} mask; give Graph.with_masks one, {way_out}")
         lacking = set(labels[known].tolist()) - set(labels[masks[name]].tolist())
         if lacking:
-            raise InputError(
-                f"class {min(lacking)} has no node in the graph's {name} mask; label its nodes -1 "
-                f"to leave it out, {way_out}"
-            )
+            told = f"class {min(lacking)} has no node in the graph's {name} mask"
+            raise InputError(f"{told}; label its nodes -1 to leave it out, {way_out}")
     nowhere = torch.zeros_like(known)
     found = [masks.get(name, nowhere) for name in Split._fields]
     if bool((torch.stack(found).sum(dim=0) > 1).any()):
-        raise InputError(
-            f"the graph's train, val and test masks overlap; put every node into one, {way_out}"
-        )
+        told = "the graph's train, val and test masks overlap"
+        raise InputError(f"{told}; put every node into one, {way_out}")
     return Split(*(mask & known for mask in found))
 
 
@@ -155,10 +129,9 @@ def tasks_of(
         missing = sorted(set(classes) - set(wanted))
         extra = sorted(set(wanted) - set(classes))
         repeated = sorted({c for c in wanted if wanted.count(c) > 1})
-        raise InputError(
-            f"order must name each of the {len(classes)} classes once (missing {missing}, "
-            f"unknown {extra}, repeated {repeated}); give a permutation of {classes}"
-        )
+        told = f"(missing {missing}, unknown {extra}, repeated {repeated})"
+        way = f"give a permutation of {classes}"
+        raise InputError(f"order must name each of the {len(classes)} classes once {told}; {way}")
     if not 1 <= base <= len(classes):
         raise InputError(f"base must be between 1 and the {len(classes)} classes, not {base}")
     if increment < 1:
@@ -174,19 +147,6 @@ class Times:
     values: Array
     starts: tuple[float, ...] | None = None
 
-    @classmethod
-    def of(cls, time: Any, starts: tuple[float, ...] | None = None) -> Times:
-        """From anything that holds a number per node."""
-        return cls(as_numbers(time, "time").astype(np.float64), starts)
-
-
-class Periods(NamedTuple):
-    """Where each period starts, the classes that first appear in it, and a sentence about both."""
-
-    starts: tuple[float, ...]
-    classes: tuple[tuple[int, ...], ...]
-    told: str
-
 
 def moment(time: float, dates: bool) -> str:
     """A time as it was given: a number, or the date of a number of days since 1970-01-01."""
@@ -198,18 +158,16 @@ def moment(time: float, dates: bool) -> str:
 
 def classes_by_period(
     labels: Tensor, time: Any, periods: int | Sequence[float], *, dates: bool = False
-) -> Periods:
-    """Give every class to the period in which its first labelled node appears."""
+) -> tuple[Times, tuple[tuple[int, ...], ...], str]:
+    """When periods start, the classes that first appear in each, and a sentence about both."""
     known = labels.cpu().numpy()
-    times = Times.of(time).values
+    times = every = as_numbers(time, "time").astype(np.float64)
     if times.shape != known.shape:
         raise InputError(f"time must be {known.size} numbers, one per node, not {times.shape}")
     unknown = np.flatnonzero(~np.isfinite(times) & (known >= 0))
     if unknown.size:
-        raise InputError(
-            f"the time of {unknown.size} labelled nodes is not a finite number, first of node "
-            f"{unknown[0]}; give them a time or label them -1"
-        )
+        told = f"is not a finite number, first of node {unknown[0]}; label them -1 or give a time"
+        raise InputError(f"the time of {unknown.size} labelled nodes {told}")
     times, known = times[known >= 0], known[known >= 0]
     starts = starts_of(times, periods, dates=dates)
     classes, place = np.unique(known, return_inverse=True)
@@ -221,7 +179,7 @@ def classes_by_period(
     empty = [name for name, new in zip(names, groups, strict=True) if not new]
     none = f"; no new class in {len(empty)} of them, which make no task: {', '.join(empty)}"
     told = f"{len(names)} periods, starting at {', '.join(names)}{none if empty else ''}"
-    return Periods(tuple(starts.tolist()), groups, told)
+    return Times(every, tuple(starts.tolist())), groups, told
 
 
 def starts_of(times: Array, periods: int | Sequence[float], *, dates: bool = False) -> Array:
@@ -235,17 +193,13 @@ def starts_of(times: Array, periods: int | Sequence[float], *, dates: bool = Fal
         equal: Array = low + (high - low) * np.arange(periods) / periods
         return equal
     bounds = as_numbers(periods, "periods").astype(np.float64)
-    increasing = bounds.ndim == 1 and all(a < b for a, b in pairwise(bounds.tolist()))
+    increasing = bounds.ndim == 1 and bool((np.diff(bounds) > 0).all())
     if not bounds.size or not increasing or not np.isfinite(bounds).all():
-        raise InputError(
-            "periods must be a whole number, or the times at which new periods start in "
-            f"increasing order, not {periods!r}"
-        )
+        must = "a whole number, or the times at which new periods start in increasing order"
+        raise InputError(f"periods must be {must}, not {periods!r}")
     outside = bounds[(bounds <= low) | (bounds > high)]
     if outside.size:
-        raise InputError(
-            f"a period cannot start at {moment(outside[0], dates)}, as the times of the labelled "
-            f"nodes reach from {moment(low, dates)} to {moment(high, dates)}; give starts after "
-            "the first time and up to the last"
-        )
+        first, last, odd = (moment(time, dates) for time in (low, high, outside[0]))
+        told = f"as the times of the labelled nodes reach from {first} to {last}"
+        raise InputError(f"a period cannot start at {odd}, {told}; give starts within them")
     return np.concatenate([[low], bounds])

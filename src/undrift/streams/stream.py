@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from warnings import warn
 
 import torch
@@ -14,37 +14,52 @@ from torch import Tensor
 
 from undrift.errors import InputError
 from undrift.graphs import Graph, Scaling
+from undrift.graphs.inputs import check_mask
 from undrift.graphs.scaling import odd_columns, scaling_given
 from undrift.streams.any_graph import as_graph
-from undrift.streams.split import Order, Split, Times, classes_by_period, split_of, tasks_of
-from undrift.streams.summary import TaskSummary, summarise
-from undrift.streams.task import Task, check_mask, joined
+from undrift.streams.split import Order, Times, classes_by_period, split_of, tasks_of
+from undrift.streams.task import Task, joined
 
 if TYPE_CHECKING:
     from undrift.storage.splits import SavedSplit
+    from undrift.streams.arrival import Arrival
 
 Context = Literal["none", "seen"]
 Scale = Literal["robust", "none"] | Scaling | Mapping[str, Any]
 _SHOWN = 4  # columns in a note
+_EDGES_AT_ONCE = 1 << 22
+
+
+@dataclass(frozen=True)
+class TaskSummary:
+    """A line of the table about a stream; `dropped` are the edges into the task from outside."""
+
+    task: int
+    classes: tuple[int, ...]
+    nodes: int
+    train: int
+    val: int
+    test: int
+    edges: int
+    dropped: int
+    imbalance: float
 
 
 @dataclass(frozen=True, eq=False)
 class TaskStream:
     """A stream of tasks T_0, T_1, ... over one graph: a batch of its nodes each.
 
-    `graph` is the whole graph with its true labels, for evaluation; a learner only ever sees
-    `task(t)`. `classes` holds the classes of each task. `train`, `val` and `test` are disjoint
-    masks over `graph`. `fractions` is None where the masks were given and not drawn.
-    `provenance` says where the data came from; `stand_in` in it says that the data only imitates
-    a benchmark. `task_of` is the task of each node of `graph`, -1 for a node that is in none.
-    Edges between tasks are in no task's graph.
+    `graph` is the whole graph with its true labels; a learner only ever sees `task(t)`. `classes`
+    holds the classes of each task. `train`, `val` and `test` are disjoint masks; `fractions` is
+    None where they were given and not drawn. `provenance` says where the data came from, and with
+    `stand_in` that it only imitates a benchmark. `task_of` is the task of each node, -1 for none.
+    Edges between tasks are in no task's graph. `times` are those of the nodes, if there are any.
+    `normal` is the class of what is no anomaly, where all others are anomalies.
 
-    Without `arrives` a stream is class-incremental: all nodes of a class are in its task, and no
-    class comes twice. With it, `arrives` is the task of every node and the stream is
-    `returning`: `classes` are those with training nodes in the task, and with `context="seen"` a
-    task's graph also holds the neighbours of its nodes that arrived before, without their
-    labels. `undrift.streams.arrange` makes such streams. `times` are the times of the nodes, if
-    they have any.
+    Without `arrives` all nodes of a class are in its task, and no class comes twice. With it,
+    `arrives` is the task of every node and the stream is `returning`: `classes` are those with
+    training nodes in the task. With `context="seen"` a task's graph also holds the neighbours of
+    its nodes that arrived before, without their labels. `undrift.streams.arrange` makes such ones.
 
     Build one with `from_graph`, or from masks of your own:
     `TaskStream(graph, classes=((0, 1), (2, 3)), train=..., val=..., test=...)`.
@@ -54,6 +69,9 @@ class TaskStream:
     >>> stream.classes, [task.graph.num_nodes for task in stream]
     (((0, 1, 2, 3), (4,), (5,)), [40, 10, 10])
     """
+
+    holds: ClassVar[str] = "graphs"
+    evaluator: ClassVar[str] = "undrift.evaluation.loop:evaluate_tasks"
 
     graph: Graph
     classes: tuple[tuple[int, ...], ...]
@@ -67,6 +85,7 @@ class TaskStream:
     arrives: Tensor | None = field(default=None, repr=False)
     context: Context = "none"
     times: Times | None = field(default=None, repr=False)
+    normal: int | None = None
     task_of: Tensor = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -74,19 +93,21 @@ class TaskStream:
         # of a returning stream a class may be in many tasks, but in one of them once
         twice = any(len(set(c)) < len(c) for c in (self.classes if self.returning else [flat]))
         if not flat or not all(self.classes) or twice or min(flat) < 0:
-            raise InputError(
-                "a stream needs one group of class ids per task, none empty and no class twice, "
-                f"not {self.classes}"
-            )
+            what = "one group of class ids per task, none empty and no class twice"
+            raise InputError(f"a stream needs {what}, not {self.classes}")
         for split in ("train", "val", "test"):
             check_mask(getattr(self, split), self.graph.num_nodes, f"{split} mask of a stream")
-        by_class = _tasks(_labels(self.graph), self.classes)
+        labels = _labels(self.graph)
+        # over the ids that occur, not up to the largest: ids may be sparse
+        present, place = torch.unique(labels, return_inverse=True)
+        table = torch.full_like(present, -1)
+        for t, group in enumerate(self.classes):
+            table[torch.isin(present, torch.tensor(group, device=labels.device))] = t
+        by_class = table[place]
         task_of = by_class if self.arrives is None else self.arrives.masked_fill(by_class < 0, -1)
         if task_of.shape != by_class.shape or int(task_of.max()) >= len(self.classes):
-            raise InputError(
-                f"arrives must be the number of a task, 0 to {len(self.classes) - 1}, for each of "
-                f"the {self.graph.num_nodes} nodes"
-            )
+            told = f"the number of a task, 0 to {len(self.classes) - 1}"
+            raise InputError(f"arrives must be {told}, for each of the {labels.numel()} nodes")
         object.__setattr__(self, "task_of", task_of)
 
     @classmethod
@@ -103,18 +124,17 @@ class TaskStream:
         provenance: Mapping[str, str] | None = None,
         masks: bool | None = None,
         scale: Scale | None = None,
+        normal: int | None = None,
     ) -> Self:
         """The first `base` classes, then `increment` at a time; the last task may be smaller.
 
-        `graph` is anything that `as_graph` takes. `order` is `label` (ascending ids), `random` (a
-        permutation drawn from the seed) or the class ids in the order wanted. A graph with masks
-        is split as they say; `masks=False` draws a new split. Without masks every class is split
-        into train, val and test by `seed` (see `split_nodes`), whatever the order, 6:2:2 without
-        `fractions`. Nodes labelled -1 belong to no task.
-
-        `scale`: "robust" puts every column into units of its spread in the first task, a mapping
-        gives ranges by column (`in_units`), and "none" leaves all as they are. So does None, with
-        a warning where a column is far larger than the others.
+        `graph` is anything that `as_graph` takes. `order` is `label` (ascending ids), `random` (by
+        the seed) or the class ids in the order wanted. A graph with masks is split as they say;
+        without them, or with `masks=False`, `seed` splits every class into train, val and test
+        (`split_nodes`), 6:2:2 without `fractions`. Nodes labelled -1 belong to no task. `scale`:
+        "robust" puts every column into units of its spread in the first task, a mapping gives
+        ranges by column (`in_units`), and "none" leaves all as they are. So does None, with a
+        warning where a column is far larger than the others.
 
         >>> g = Graph.from_arrays(torch.eye(30), [[0], [1]], labels=[0] * 10 + [1] * 10 + [2] * 10)
         >>> stream = TaskStream.from_graph(g, base=2, increment=1)
@@ -126,7 +146,7 @@ class TaskStream:
         split, drawn = split_of(graph, labels, seed, fractions, masks)
         classes = torch.unique(labels[labels >= 0]).tolist()
         tasks = tasks_of(classes, order, base, increment, seed)
-        made = cls(graph, tasks, *split, name, seed, drawn, dict(provenance or {}))
+        made = cls(graph, tasks, *split, name, seed, drawn, dict(provenance or {}), normal=normal)
         return made._scaled(scale)
 
     @classmethod
@@ -147,11 +167,10 @@ class TaskStream:
         """Tasks are periods: a class arrives in the period in which its first node appears.
 
         `time` holds a number per node (with `dates`, days since 1970-01-01); `periods` is how many
-        periods of equal length reach from the first to the last time, or the times at which new
-        ones start. All nodes of a class belong to its task, however late they appear;
-        `arrange(stream, "time")` gives every node to its own period instead. A period without a
-        new class makes no task, and `provenance["periods"]` says so. `fractions`, `masks` and
-        `scale` are those of `from_graph`.
+        of equal length there are from the first to the last time, or the times at which new ones
+        start. All nodes of a class belong to its task, however late they appear;
+        `arrange(stream, "time")` gives every node to its own period. A period without a new class
+        makes no task, as `provenance["periods"]` says. The rest is that of `from_graph`.
 
         >>> g = Graph.from_arrays(torch.eye(10), [[0], [1]], labels=[1] * 5 + [0] * 5)
         >>> TaskStream.by_time(g, [2001] * 5 + [2002] * 5, [2002]).classes
@@ -159,10 +178,9 @@ class TaskStream:
         """
         graph = as_graph(graph)
         labels = _labels(graph)
-        found = classes_by_period(labels, time, periods, dates=dates)
+        times, classes, told = classes_by_period(labels, time, periods, dates=dates)
         split, drawn = split_of(graph, labels, seed, fractions, masks)
-        about = {**(provenance or {}), "periods": found.told}
-        times, tasks = Times.of(time, found.starts), tuple(filter(None, found.classes))
+        about, tasks = {**(provenance or {}), "periods": told}, tuple(filter(None, classes))
         made = cls(graph, tasks, *split, name, seed, drawn, about, times=times)
         return made._scaled(scale)
 
@@ -184,26 +202,19 @@ class TaskStream:
         """The stream whose `saved_split` this is; the graph must have the same nodes and labels."""
         from undrift.storage.splits import labels_digest
 
-        labels = _labels(graph)
+        labels, told = _labels(graph), ""
         if split.nodes != graph.num_nodes:
-            raise InputError(
-                f"the split is for {split.nodes} nodes but the graph has {graph.num_nodes}; use "
-                "the graph that was split"
-            )
-        if split.labels_sha256 != labels_digest(labels.cpu().numpy()):
-            raise InputError(
-                "the split is for other labels than the graph has, or for the same in another "
-                "order of the nodes; use the graph that was split"
-            )
-        masks = (
-            torch.from_numpy(m).to(labels.device) for m in (split.train, split.val, split.test)
-        )
-        arrives = None if split.arrives is None else torch.from_numpy(split.arrives)
-        return cls(
-            *(graph, split.classes, *Split(*masks), name, seed, None, dict(provenance or {})),
-            arrives=None if arrives is None else arrives.to(labels.device),
-            context="seen" if split.context == "seen" else "none",
-        )
+            told = f"{split.nodes} nodes but the graph has {graph.num_nodes}"
+        elif split.labels_sha256 != labels_digest(labels.cpu().numpy()):
+            told = "other labels than the graph has, or for the same in another order of the nodes"
+        if told:
+            raise InputError(f"the split is for {told}; use the graph that was split")
+        parts = {"train": split.train, "val": split.val, "test": split.test}
+        parts |= {} if split.arrives is None else {"arrives": split.arrives}
+        about: dict[str, Any] = {"name": name, "seed": seed, "provenance": dict(provenance or {})}
+        about |= {part: torch.from_numpy(array).to(labels.device) for part, array in parts.items()}
+        context: Context = "seen" if split.context == "seen" else "none"
+        return cls(graph, split.classes, context=context, **about)
 
     def saved_split(self) -> SavedSplit:
         """The classes (or nodes) of every task and the masks, to be kept by `save_split`."""
@@ -270,14 +281,39 @@ class TaskStream:
         """Whether the data only imitates a benchmark."""
         return bool(self.provenance.get("stand_in"))
 
-    @property
-    def base_share(self) -> float:
-        """The share of the base task T_0 in the nodes of all tasks."""
-        return int((self.task_of == 0).sum()) / max(int((self.task_of >= 0).sum()), 1)
-
     def describe(self) -> list[TaskSummary]:
         """A summary per task, without making the task graphs. Cost: one pass over the edges."""
-        return summarise(self)
+        place, known = self.task_of + 1, self.task_of >= 0  # place 0: in no task
+        size = len(self) + 1
+        splits = (known, known & self.train, known & self.val, known & self.test)
+        counts = [torch.bincount(place[mask], minlength=size) for mask in splits]
+        kept = ending = torch.zeros_like(counts[0])
+        for rows in self.graph.adjacency.ranges(_EDGES_AT_ONCE):  # never as large as all edges
+            part = self.graph.adjacency[rows]
+            target = torch.repeat_interleave(place[rows], part.indptr.diff().long())
+            ending = ending + torch.bincount(target, minlength=size)
+            kept = kept + torch.bincount(target[place[part.indices] == target], minlength=size)
+        every = (each[1:].tolist() for each in (*counts, kept, ending - kept))
+        lines = zip(range(len(self)), self.classes, *every, self.imbalance(), strict=True)
+        return [TaskSummary(*line) for line in lines]
+
+    def imbalance(self) -> list[float]:
+        """rho_t of every task: the nodes of its largest class over those of its smallest.
+
+        All nodes of the task count (eq. `imbalance` of the paper), not the training nodes alone.
+        Infinite where a class has no node. Cost: one sort of the labels.
+        """
+        pairs = torch.stack([self.task_of, self.graph.labelled()], dim=1)[self.task_of >= 0]
+        present, counts = torch.unique(pairs, dim=0, return_counts=True)
+        size = dict(zip(map(tuple, present.tolist()), counts.tolist(), strict=True))
+        sizes = [[size.get((t, c), 0) for c in group] for t, group in enumerate(self.classes)]
+        return [max(nodes) / min(nodes) if min(nodes) else float("inf") for nodes in sizes]
+
+    def arranged(self, arrival: Arrival | str) -> TaskStream:
+        """The stream with its nodes arriving in another way (`undrift.streams.arrange`)."""
+        from undrift.streams.arrange import arrange
+
+        return arrange(self, arrival)
 
     def to(self, device: torch.device | str) -> Self:
         """The same stream on another device; itself when it is there already."""
@@ -326,10 +362,8 @@ class TaskStream:
         wanted = torch.zeros(len(self), dtype=torch.bool, device=self.task_of.device)
         for t in tasks:
             if not 0 <= t < len(self):
-                raise InputError(
-                    f"there is no task {t} in stream {self.name!r}; its {len(self)} tasks are "
-                    f"numbered 0 to {len(self) - 1}"
-                )
+                told = f"its {len(self)} tasks are numbered 0 to {len(self) - 1}"
+                raise InputError(f"there is no task {t} in stream {self.name!r}; {told}")
             wanted[t] = True
         return (wanted[self.task_of] & (self.task_of >= 0)).nonzero().flatten()
 
@@ -341,24 +375,12 @@ def scale_note(stream: TaskStream) -> str:
         return ""
     shown = ", ".join(f"{j} ({times:,.0f} times)" for j, times in list(odd.items())[:_SHOWN])
     more = f" and {len(odd) - _SHOWN} more" if len(odd) > _SHOWN else ""
-    return (
-        f"far larger than the others, counted from 0: column{'s' * (len(odd) > 1)} {shown}{more}, "
-        'which may decide alone; scale="robust" puts all columns into units of their spread, and '
-        'scale="none" says that it is meant'
-    )
+    what = f"far larger than the others, counted from 0: column{'s' * (len(odd) > 1)} {shown}{more}"
+    way = 'scale="robust" puts all columns into units of their spread'
+    return f'{what}, which may decide alone; {way}, and scale="none" says that it is meant'
 
 
 def _labels(graph: Graph) -> Tensor:
     if graph.labels is None or not bool((graph.labels >= 0).any()):
         raise InputError("a stream needs a graph with class labels; build the graph with them")
     return graph.labels
-
-
-def _tasks(labels: Tensor, classes: Sequence[Sequence[int]]) -> Tensor:
-    """The task of each node; -1 for a node that is in none."""
-    # over the ids that occur, not up to the largest: ids may be sparse
-    present, place = torch.unique(labels, return_inverse=True)
-    table = torch.full_like(present, -1)
-    for t, wanted in enumerate(classes):
-        table[torch.isin(present, torch.tensor(wanted, device=labels.device))] = t
-    return table[place]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,13 @@ from torch import Tensor
 
 from undrift.errors import InputError
 from undrift.graphs import Graph
+from undrift.graphs.fingerprint import Fingerprint
+from undrift.graphs.inputs import check_mask
+from undrift.sparse import Csr, as_scipy
 
+Array = np.ndarray[Any, np.dtype[Any]]
+Masks = tuple[Tensor, Tensor]
+_SUMS = "sums:"  # how a digest begins since version 0.2.0
 _VALIDATION = 0.2  # the share of labelled nodes that gamma and the like are chosen by
 
 
@@ -23,9 +29,8 @@ class Task:
 
     `graph` holds this task's nodes only; edges to other tasks are not in it. `train`, `val` and
     `test` are disjoint boolean masks over its nodes; without `val` or `test`, no node is in it.
-    `classes` are the classes that arrive with the task, those of the training nodes where they
-    are not given. Labels of test nodes are not in it (-1): a learner cannot look at what it does
-    not have. Without masks those of the graph count, which `Graph.from_pyg` keeps.
+    Without any, those of the graph count. `classes` arrive with the task: those of the training
+    nodes if not given. Labels of test nodes are not in it (-1), so no learner can look at them.
 
     >>> graph = Graph.from_arrays(torch.eye(3), [[0], [1]], labels=[4, 2, -1])
     >>> Task(graph, train=torch.tensor([True, True, False])).classes
@@ -115,9 +120,8 @@ def joined(known: tuple[int, ...], more: tuple[int, ...]) -> tuple[int, ...]:
 def as_task(batch: Any, seed: int, ids: Any = None, *, validation: bool = True) -> Task:
     """A batch (`as_batch`) as a task: a task as it is, a graph with a fifth for validation.
 
-    Whether a node validates is decided by the seed and its id (its number, without `ids`) alone,
-    so that no other node's coming or going changes it. A class that would have no training node
-    has all its nodes in training, and `validation=False` has every labelled node there.
+    The seed and a node's id (its number, without `ids`) alone decide whether it validates. A class
+    that would have no training node, or any with `validation=False`, has all its nodes there.
     """
     from undrift.streams.any_graph import as_batch
 
@@ -127,10 +131,8 @@ def as_task(batch: Any, seed: int, ids: Any = None, *, validation: bool = True) 
     labels = batch.labelled()
     known = labels >= 0
     if not bool(known.any()):
-        raise InputError(
-            "no node of this batch has a label, so there is nothing to learn from it; predict it, "
-            "and observe it once some labels are known"
-        )
+        what = "no node of this batch has a label, so there is nothing to learn from it"
+        raise InputError(f"{what}; predict it, and observe it once some labels are known")
     if not validation:
         return Task(batch, known)
     key, names = str(seed).encode(), range(batch.num_nodes) if ids is None else np.asarray(ids)
@@ -143,28 +145,99 @@ def as_task(batch: Any, seed: int, ids: Any = None, *, validation: bool = True) 
     return Task(batch, known & ~val, val)
 
 
-def check_mask(mask: Tensor, n: int, what: str) -> None:
-    """Reject a mask that is not a boolean per node; `what` names it in the error."""
-    if mask.dtype != torch.bool or mask.shape != (n,):
-        raise InputError(
-            f"the {what} must be {n} booleans, one per node, not {tuple(mask.shape)} of "
-            f"{mask.dtype}"
-        )
-
-
 def _check_classes(classes: tuple[int, ...], train: Tensor, val: Tensor) -> None:
     if not classes or len(set(classes)) != len(classes) or min(classes) < 0:
         raise InputError(f"a task needs one or more different class ids from 0, not {classes}")
     known = torch.cat([train, val])
     strange = known[~torch.isin(known, torch.tensor(classes, device=known.device))]
     if strange.numel():
-        raise InputError(
-            f"label {int(strange[0])} is outside the task's classes {classes}; add the class to "
-            "the task or take its nodes out of train and val"
-        )
+        told = f"label {int(strange[0])} is outside the task's classes {classes}"
+        raise InputError(f"{told}; add the class or take its nodes out of train and val")
     missing = [c for c in classes if not bool((train == c).any())]
     if missing:
-        raise InputError(
-            f"class {missing[0]} of the task has no training node; leave the class out or move "
-            "some of its nodes to train"
-        )
+        raise InputError(f"class {missing[0]} of the task has no training node; leave it out")
+
+
+def batch_digest(task: Task) -> str:
+    """A digest of all that a learner sees of a batch, dense or sparse, on any device."""
+    graph, seen = task.graph, task.train | task.val
+    marks = Fingerprint.of_places(graph.num_nodes, graph.device)
+    splits = task.train.long() + 2 * task.val.long()
+    told = (
+        graph.num_nodes,
+        graph.num_features,
+        marks.features(graph.features),
+        marks.edges(graph.adjacency),
+        marks.labels(4 * task.labels.masked_fill(~seen, -1) + splits),
+    )
+    return f"{_SUMS}{sha256(repr(told).encode()).hexdigest()[:32]}"
+
+
+def is_digest_of(digest: str, task: Task) -> bool:
+    """Whether a digest that was kept is that of this batch."""
+    if not digest.startswith(_SUMS):
+        what = "the batch of this encoder was noted before version 0.2.0, in a way no longer read"
+        raise InputError(f"{what}; learn anew, or use propagation, which trains no encoder")
+    return digest == batch_digest(task)
+
+
+def changed_nodes(before: Task, after: Task, ids: tuple[Any, Any] | None) -> Masks:
+    """Masks over the nodes of both: those that differ in features, edges, label or split.
+
+    A node that the other side lacks counts, and its neighbours. Without `ids`, node i is node i.
+    """
+    n, m = before.graph.num_nodes, after.graph.num_nodes
+    here = there = np.arange(min(n, m))
+    if ids is not None:
+        names = [np.asarray(each).astype(str) for each in ids]
+        for each, nodes, which in zip(names, (n, m), ("before", "after"), strict=True):
+            if each.shape != (nodes,) or np.unique(each).size != nodes:
+                raise InputError(f"the ids of the batch {which} must be {nodes} different names")
+        _, here, there = np.intersect1d(names[0], names[1], return_indices=True)
+    differ = torch.from_numpy(_differ(before, after, here, there))
+    masks = []
+    for task, common in ((before, here), (after, there)):
+        links = task.graph.adjacency.to("cpu")
+        lacking = torch.ones(links.shape[0], dtype=torch.bool)
+        lacking[common] = False
+        around = torch.zeros_like(lacking)
+        for neighbours in (links, links.t()):
+            around[neighbours.columns_of(lacking.nonzero().flatten())] = True
+        differ |= around[common]
+        masks.append(lacking)
+    masks[0][here], masks[1][there] = differ, differ
+    return masks[0].to(before.graph.device), masks[1].to(after.graph.device)
+
+
+def changed_by_isolating(before: Task, after: Task, nodes: Tensor) -> Masks:
+    """`changed_nodes` where these were isolated: they and their neighbours. Cost: their edges."""
+    if before.graph.nearest is not None:  # then other nodes have other edges too
+        return changed_nodes(before, after, None)
+    links, mask = before.graph.adjacency, torch.zeros_like(before.train)
+    mask[nodes] = True
+    for neighbours in (links, links.t()):
+        mask[neighbours.columns_of(nodes)] = True
+    return mask, mask
+
+
+def _differ(before: Task, after: Task, here: Array, there: Array) -> Array:
+    """Of the nodes that are in both: whether something of the node itself is different."""
+    a, b = ((task.train.long() + 2 * task.val.long()).cpu().numpy() for task in (before, after))
+    differ: Array = a[here] != b[there]
+    known = (a[here] > 0) | (b[there] > 0)
+    a, b = (task.labels.cpu().numpy() for task in (before, after))
+    differ |= (a[here] != b[there]) & known
+    rows = [task.graph.features for task in (before, after)]
+    if rows[0].shape[1] != rows[1].shape[1]:
+        widths = f"{rows[0].shape[1]} features before and {rows[1].shape[1]} after"
+        raise InputError(f"the batch has {widths}; give both the same columns")
+    if any(isinstance(each, Csr) for each in rows):
+        a, b = map(as_scipy, rows)
+        differ |= np.diff((a[here] != b[there]).tocsr().indptr) > 0
+    else:
+        a, b = (each.to_dense().cpu().numpy() for each in rows)
+        differ |= (a[here] != b[there]).any(axis=1)
+    a, b = (as_scipy(task.graph.adjacency) for task in (before, after))
+    unequal = (a[here][:, here] != b[there][:, there]).tocoo()
+    differ[unequal.row] = differ[unequal.col] = True
+    return differ

@@ -6,15 +6,17 @@ here it is held to that, and to refusing the rest in one sentence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from undrift.errors import InputError
-from undrift.learners.base import EXACT, Learner, Verb
+from undrift.learners.base import Learner, Verb
+from undrift.learners.reading import EXACT
 from undrift.learners.small_classes import has_noise
 from undrift.storage.state import State
 from undrift.streams.task import Task
@@ -241,13 +243,9 @@ def _halves(batch: Task) -> tuple[Task, Task]:
     return Task(batch.graph, first, batch.val), Task(batch.graph, batch.train & ~first)
 
 
-LIVING_CHECKS: dict[str, Callable[[Learner], None]] = {
-    "returning_classes": check_returning_classes,
-    "context_nodes": check_context_nodes,
-    "refused_verbs": check_refused_verbs,
-    "interrupted_verbs": check_interrupted_verbs,
-    "forgetting_is_exact": check_forgetting_is_exact,
-    "exactness_is_told": check_exactness_is_told,
-    "merging_is_exact": check_merging_is_exact,
-    "counted_once": check_counted_once,
-}
+def named_checks(names: Mapping[str, Any]) -> dict[str, Callable[[Learner], None]]:
+    """The functions among these whose names begin with `check_`, without that."""
+    return {n.removeprefix("check_"): f for n, f in names.items() if n.startswith("check_")}
+
+
+LIVING_CHECKS = named_checks(globals())

@@ -1,8 +1,7 @@
 """What a state is made of: is it named, and does it hold training nodes? Part of `check_learner`.
 
-**Inventory.** Passing says, of a learner that says anything (`Learner.inventory`), that it names
-every tensor that may be a sum over rows, that every sum is that of the rows it names, and that
-nothing that it calls no sum looks like a Gram, an inverse or a factor of one.
+**Inventory.** A learner that says anything (`Learner.inventory`) names every tensor that may be a
+sum over rows. Every sum is that of the rows it names, and nothing else looks like one.
 
 **Examples.** Nodes are planted, without edges, and looked for in the state in three ways: by a
 stretch of a tensor that points where a planted row points; by few rows that span a planted one;
@@ -20,7 +19,6 @@ from torch.nn import functional
 from undrift.graphs import Graph
 from undrift.learners.base import Learner
 from undrift.learners.kept import KeptSum, unnamed, whole_tensors, within
-from undrift.storage.state import State
 from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_stream
 
@@ -33,32 +31,27 @@ _CLOSE = 1e-5  # relative: float32 rounds at 1e-7
 def check_inventory(learner: Learner) -> None:
     """What is kept is named: the rows of each sum add up to it, and the rest is no sum.
 
-    Compared are sums whose rows can be made again (`KeptSum.exact`, `KeptSum.current`). A learner
-    that says nothing at all passes; an audit does not judge it, and says so.
+    Compared are sums whose rows can be made again. A learner that says nothing at all passes; an
+    audit does not judge it, and says so.
     """
     clone, tasks = learner.clone(), list(tiny_stream())
     for t, task in enumerate(tasks):
         inventory = clone.observe(task).settle().inventory()
         if not (inventory.sums or inventory.rest):
             return
-        _check_names(clone)
+        missing = unnamed(clone.learned_, inventory)
+        assert not missing, (
+            f"its tensors {', '.join(missing)} may be sums over rows, and it does not say; name "
+            "them in _inventory, as a KeptSum or in rest"
+        )
+        for path, tensor in whole_tensors(clone.learned_).items():
+            assert not (within(path, inventory.rest) and looks_summed(tensor)), (
+                f"its tensor {path} is said to be no sum over rows, but it looks like a Gram, an "
+                "inverse or a factor of one; name it in the KeptSum that it belongs to"
+            )
         for kept in inventory.sums:
             if kept.exact and (t == 0 or kept.current):
                 _check_sum(kept, tasks[: t + 1])
-
-
-def _check_names(learner: Learner) -> None:
-    inventory, learned = learner.inventory(), learner.learned_
-    missing = unnamed(learned, inventory)
-    assert not missing, (
-        f"its tensors {', '.join(missing)} may be sums over rows, and it does not say; name them "
-        "in _inventory, as a KeptSum or in rest"
-    )
-    for path, tensor in whole_tensors(learned).items():
-        assert not (within(path, inventory.rest) and looks_summed(tensor)), (
-            f"its tensor {path} is said to be no sum over rows, but it looks like a Gram, an "
-            "inverse or a factor of one; name it in the KeptSum that it belongs to"
-        )
 
 
 def _check_sum(kept: KeptSum, tasks: list[Task]) -> None:
@@ -90,11 +83,7 @@ def _must_equal(kept: Tensor, made: Tensor, what: str) -> None:
 
 
 def looks_summed(tensor: Tensor) -> bool:
-    """Whether matrices are symmetric or triangular, as Grams, inverses and factors are.
-
-    >>> looks_summed(torch.tensor([[2.0, 1.0], [1.0, 3.0]])), looks_summed(torch.zeros(2, 2))
-    (True, False)
-    """
+    """Whether matrices are symmetric or triangular, as Grams, inverses and factors are."""
     square = tensor.dim() >= 2 and tensor.shape[-1] == tensor.shape[-2] > 1
     if not square or not tensor.is_floating_point():
         return False
@@ -115,14 +104,13 @@ def found_examples(learner: Learner) -> str | None:
     move = torch.randn(rows.shape, generator=torch.Generator().manual_seed(2), dtype=rows.dtype)
     for c in range(CLASSES):  # no class's sum moves
         move[c::CLASSES] -= move[c::CLASSES].mean(dim=0)
-    still, ahead, back = (_state(learner, rows + by * move) for by in (0.0, 1.0, -1.0))
-    for name, tensor in still.tensors.items():
+    still, ahead, back = (_kept_of(learner, rows + by * move) for by in (0.0, 1.0, -1.0))
+    for name, tensor in still.items():
         if matches(tensor, rows):
             return f"its tensor {name!r} has a node's features, up to their length"
         if spans(tensor, rows):
             return f"a node's features are a mix of the rows of its tensor {name!r}"
-        others = (state.tensors.get(name) for state in (ahead, back))
-        if responds(tensor, *others):
+        if responds(tensor, ahead.get(name), back.get(name)):
             return f"its tensor {name!r} has nodes behind a linear map"
     return None
 
@@ -134,11 +122,10 @@ def planted() -> Tensor:
     return means + torch.randn(NODES, FEATURES, generator=generator)
 
 
-def _state(learner: Learner, rows: Tensor) -> State:
-    none = torch.zeros(2, 0, dtype=torch.int64)
-    graph = Graph.from_arrays(rows, none, torch.arange(NODES) % CLASSES, undirected=True)
+def _kept_of(learner: Learner, rows: Tensor) -> dict[str, Tensor]:
+    graph = Graph.from_arrays(rows, [], torch.arange(NODES) % CLASSES, undirected=True)
     task = Task(graph, torch.ones(NODES, dtype=torch.bool), classes=tuple(range(CLASSES)))
-    return learner.clone().observe(task).state()
+    return learner.clone().observe(task).state().tensors
 
 
 def matches(tensor: Tensor, rows: Tensor) -> bool:
@@ -178,13 +165,11 @@ def spans(tensor: Tensor, rows: Tensor) -> bool:
 
 def responds(still: Tensor, ahead: Tensor | None, back: Tensor | None) -> bool:
     """Whether at least a row's worth of entries moved, and all of them on a straight line."""
-    if ahead is None or back is None or not still.is_floating_point():
+    if ahead is None or back is None or not still.is_floating_point() or still.numel() < FEATURES:
         return False
     if not still.shape == ahead.shape == back.shape:
         return False
     at, there, here = (t.detach().cpu().double() for t in (still, ahead, back))
-    moved, bent = there - here, there + here - 2 * at
-    size = float(at.abs().max()) if at.numel() else 0.0
-    moves = moved.abs() > 1e-3 * size
-    straight = moves & (bent.abs() < _CLOSE * float(moved.abs().max() if moved.numel() else 0.0))
+    moved, bent = (there - here).abs(), (there + here - 2 * at).abs()
+    straight = (moved > 1e-3 * at.abs().max()) & (bent < _CLOSE * moved.max())
     return int(straight.sum()) >= FEATURES

@@ -48,43 +48,36 @@ def _check_classes(stream: TaskStream) -> None:
     assert not lost, f"class {lost[0]} of the graph is in no task; label its nodes -1 or add it"
     empty = sorted(set(flat) - present)
     assert not empty, f"class {empty[0]} of the stream has no node in the graph"
-    astray = (labels >= 0) & (stream.task_of < 0)
-    assert not bool(astray.any()), (
-        f"node {int(astray.long().argmax())} has a label but is in no task"
-    )
+    _nowhere((labels >= 0) & (stream.task_of < 0), "has a label but is in no task")
     assert len(stream) == len(stream.classes), (
         f"len(stream) is {len(stream)}, but stream.classes has {len(stream.classes)} tasks"
     )
 
 
 def _check_masks(stream: TaskStream) -> None:
-    masks = {split: getattr(stream, split) for split in SPLITS}
-    together = torch.stack([*masks.values()]).sum(dim=0)
-    assert int(together.max()) <= 1, (
-        f"node {int(together.argmax())} is in more than one of train, val and test"
-    )
-    outside = (together > 0) & (stream.task_of < 0)
-    assert not bool(outside.any()), (
-        f"node {int(outside.long().argmax())} belongs to no task but is in a split"
-    )
-    labels = _labels(stream)
-    for split, mask in masks.items():
-        present = set(labels[mask].tolist())
+    together = torch.stack([getattr(stream, split) for split in SPLITS]).sum(dim=0)
+    _nowhere(together > 1, "is in more than one of train, val and test")
+    _nowhere((together > 0) & (stream.task_of < 0), "belongs to no task but is in a split")
+    for split in SPLITS:
+        present = set(_labels(stream)[getattr(stream, split)].tolist())
         for t, classes in enumerate(stream.classes):
             for c in classes:
                 assert c in present, f"class {c} of task {t} has no {split} node"
+
+
+def _nowhere(mask: Tensor, sentence: str) -> None:
+    assert not bool(mask.any()), f"node {int(mask.long().argmax())} {sentence}"
 
 
 def _check_task(stream: TaskStream, t: int, task: Task) -> None:
     nodes = stream.shown(t)
     labels, visible = _labels(stream)[nodes], task.graph.labels
     where = f"task {t}"
-    own = stream.task_of[nodes] == t
-    assert int(own.sum()) == int((stream.task_of == t).sum()), (
-        f"{where} does not show all its nodes"
-    )
-    before = (stream.task_of[nodes] >= 0) & (stream.task_of[nodes] < t)
-    assert bool((own | before).all()), f"{where} shows a node that arrives later"
+    came = stream.task_of[nodes]
+    own = came == t
+    missing = int((stream.task_of == t).sum() - own.sum())
+    assert not missing, f"{where} does not show all its nodes"
+    assert bool(((came >= 0) & (came <= t)).all()), f"{where} shows a node that arrives later"
     assert stream.context == "seen" or bool(own.all()), f"{where} shows nodes of other tasks"
     assert task.classes == stream.classes[t], (
         f"{where} says its classes are {task.classes}, the stream says {stream.classes[t]}"
@@ -100,10 +93,9 @@ def _check_task(stream: TaskStream, t: int, task: Task) -> None:
         assert torch.equal(getattr(task, split), wanted), (
             f"the {split} mask of {where} is not that of the stream at its nodes"
         )
-    leaked = int((visible[task.test] >= 0).sum())
-    assert leaked == 0, f"{where} shows the labels of {leaked} test nodes; they must be -1"
-    around = int((visible[~own] >= 0).sum())
-    assert around == 0, f"{where} shows the labels of {around} nodes of context; they must be -1"
+    for hidden, kind in ((task.test, "test nodes"), (~own, "nodes of context")):
+        leaked = int((visible[hidden] >= 0).sum())
+        assert not leaked, f"{where} shows the labels of {leaked} {kind}; they must be -1"
     known = task.train | task.val
     assert torch.equal(visible[known], labels[known]), (
         f"{where} shows a wrong label at a train or val node"
@@ -113,10 +105,10 @@ def _check_task(stream: TaskStream, t: int, task: Task) -> None:
     assert full.shape[1] == part.shape[1], (
         f"{where} has {part.shape[1]} features per node, the stream's graph {full.shape[1]}"
     )
-    rows = [
+    whole, own_rows = (
         each.to_scipy() if isinstance(each, Csr) else each.cpu().numpy() for each in (full, part)
-    ]
-    same = not (rows[0][nodes.cpu().numpy()] != rows[1]).sum()
+    )
+    same = not (whole[nodes.cpu().numpy()] != own_rows).sum()
     assert same, f"the features of {where} are not those of the graph at its nodes"
 
 
@@ -147,7 +139,7 @@ def _check_seed(stream: TaskStream, make: Callable[[int], TaskStream] | None) ->
     if stream.fractions is not None:
         again.append(split_nodes(_labels(stream), seed=stream.seed, fractions=stream.fractions))
     for other in (make(stream.seed), make(stream.seed)) if make is not None else ():
-        again.append((other.train, other.val, other.test))
+        again.append(tuple(getattr(other, split) for split in SPLITS))
         assert other.classes == stream.classes, (
             f"seed {stream.seed} gives other classes per task when the stream is made again"
         )

@@ -7,6 +7,6 @@ change did not matter; and where a format has no checksum, it may give what a pl
 of the changed file gives. Everything else is a finding: another exception, a warning, another
 answer, more than 10 s, more than 2 GB, a file written outside the folder, a dead process.
 
-    python -m tests.harness.fuzz --cases 2000 --workers 2
-    python -m tests.harness.fuzz --target result.json --seed 17     # one case again, in words
+    python -m tests.harness.torture --parts files --cases 2000 --workers 2
+    python -m tests.harness.torture --parts files --kinds result.json --first 17 --cases 1
 """

@@ -95,6 +95,19 @@ def change_file(random: Random, path: Path, change: Any) -> str:
     return f"{path.name}: {done}"
 
 
+def changing(pattern: str, damaged: float, *ways: Any) -> Any:
+    """A change of one file of a folder: a share of `damaged` bytes, else a `way(random, path)`."""
+
+    def change(random: Random, folder: Path) -> str:
+        path = random.choice(sorted(folder.glob(pattern)))
+        if random.random() < damaged:
+            return damage_file(random, path)
+        found: str = random.choice(ways)(random, path)
+        return found
+
+    return change
+
+
 def no_file(random: Random, path: Path) -> str:
     """Put something else in the place of a file: a link, a pipe, a folder; what it is."""
     path.unlink()

@@ -9,6 +9,7 @@ import gzip
 import io
 import tarfile
 import zipfile
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,7 +19,7 @@ import scipy.sparse as sp
 import torch
 
 from tests.harness.fuzz.archives import change_csv_gz, change_npy, change_zip
-from tests.harness.fuzz.changes import damage_bytes, damage_file
+from tests.harness.fuzz.changes import changing, damage_bytes
 from tests.harness.fuzz.guard import Target
 from undrift.datasets.archives import unpack_zip
 from undrift.datasets.readers import read_npz, read_ogb, read_pyg, read_reddit
@@ -111,13 +112,6 @@ def _plain_reddit(folder: Path) -> Any:
         return _plain(links, file["feature"], file["label"])
 
 
-def _change_npz(random: Random, folder: Path) -> str:
-    path = random.choice(sorted(folder.glob("*.npz")))
-    if random.random() < 0.3:
-        return damage_file(random, path)
-    return change_zip(random, path, change_npy)
-
-
 # PyG -------------------------------------------------------------------------------------
 
 
@@ -128,13 +122,7 @@ def _make_pt(folder: Path) -> None:
     torch.save(parts, folder / "graph.pt")
 
 
-def _change_pt(random: Random, folder: Path) -> str:
-    path = folder / "graph.pt"
-    kind = random.random()
-    if kind < 0.4:
-        return damage_file(random, path)
-    if kind < 0.6:
-        return change_zip(random, path, damage_bytes)
+def _odd_pt(random: Random, path: Path) -> str:
     found = torch.load(path, weights_only=True)
     name = random.choice(list(found))
     old = found[name]
@@ -170,16 +158,7 @@ def _make_zip(folder: Path) -> None:
         archive.writestr("README", b"not asked for")
 
 
-def _change_zip(random: Random, folder: Path) -> str:
-    path = folder / "data.zip"
-    if random.random() < 0.4:
-        return damage_file(random, path)
-    if random.random() < 0.05:
-        return _as_tar(path)
-    return change_zip(random, path, damage_bytes)
-
-
-def _as_tar(path: Path) -> str:
+def _as_tar(random: Random, path: Path) -> str:
     """The same members as a tar under the name of the zip: undrift reads no tar."""
     with zipfile.ZipFile(path) as archive, tarfile.open(path.with_name("tar"), "w") as tar:
         for name in archive.namelist():
@@ -218,13 +197,6 @@ def _make_ogb(folder: Path) -> None:
             archive.writestr(f"tiny/raw/{name}.csv.gz", gzip.compress(text.encode(), mtime=0))
 
 
-def _change_ogb(random: Random, folder: Path) -> str:
-    path = folder / "data.zip"
-    if random.random() < 0.3:
-        return damage_file(random, path)
-    return change_zip(random, path, change_csv_gz)
-
-
 def _read_ogb(folder: Path) -> Any:
     first, again = (
         plain_graph(read_ogb(folder / "data.zip", cache=folder / "cache")[0]) for _ in range(2)
@@ -245,18 +217,22 @@ def _plain_ogb(folder: Path) -> Any:
     return _plain(_links(edges[:, 0], edges[:, 1], len(labels)), features, labels)
 
 
-def _read_npz(folder: Path) -> Any:
-    return plain_graph(read_npz(folder / "graph.npz"))
+def _reading(read: Any, *names: str) -> Any:
+    return lambda folder: plain_graph(read(*(folder / name for name in names)))
 
 
-def _read_reddit(folder: Path) -> Any:
-    return plain_graph(read_reddit(folder / "data.npz", folder / "graph.npz"))
-
-
-def _read_pt(folder: Path) -> Any:
-    return plain_graph(read_pyg(folder / "graph.pt"))
-
-
+_members, _arrays, _lines = (
+    partial(change_zip, inside=inside) for inside in (damage_bytes, change_npy, change_csv_gz)
+)
+_change_npz = changing("*.npz", 0.3, _arrays)
+_read_npz = _reading(read_npz, "graph.npz")
+_read_reddit, _read_pt = (
+    _reading(read_reddit, "data.npz", "graph.npz"),
+    _reading(read_pyg, "graph.pt"),
+)
+_change_pt = changing("graph.pt", 0.4, _members, _odd_pt, _odd_pt)
+_change_zip = changing("data.zip", 0.4, *[_members] * 19, _as_tar)
+_change_ogb = changing("data.zip", 0.3, _lines)
 GRAPH_TARGETS = (
     Target("npz", _make_benchmark, _change_npz, _read_npz, _plain_npz, weight=2),
     Target("npz of pairs", _make_pairs, _change_npz, _read_npz, _plain_npz),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import faulthandler
+import json
 import os
 import re
 import resource
@@ -10,12 +12,15 @@ import sys
 import time
 import traceback
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from random import Random
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from undrift.errors import InputError
 
@@ -25,6 +30,7 @@ LONGEST = 2010
 """Characters of a sentence: what was in a file is shown in part."""
 
 Outcome = Literal["refused", "same", "read", "missed", "found"]
+OUTCOMES: tuple[str, ...] = get_args(Outcome)[:-1]
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,39 @@ class Case:
     outcome: Outcome
     said: str
     seconds: float
+
+
+def run_cases(target: Target, first: int, count: int, folder: Path) -> None:
+    """Run cases in this process, which is to have no other use: how they went is in `told`.
+
+    Warnings are errors. A finding is an AssertionError. One that takes too long ends the process.
+    """
+    with suppress(ImportError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import_module("torch_geometric.data")  # which writes files of its own when it is loaded
+    warnings.simplefilter("error")
+    (folder / "clean").mkdir()
+    target.make(folder / "clean")
+    answer = target.read(copied(folder / "clean", folder / "answer"))
+    _limit()
+    counts: Counter[str] = Counter()
+    for seed in range(first, first + count):
+        (folder / "told").write_text(f"seed {seed}", encoding="utf-8")
+        faulthandler.dump_traceback_later(6 * SECONDS, exit=True)  # one that waits takes none
+        case = run_case(target, seed, folder / "clean", folder / "case", answer)
+        faulthandler.cancel_dump_traceback_later()
+        assert case.outcome != "found", case
+        counts[case.outcome] += 1
+    told = {outcome: counts[outcome] for outcome in OUTCOMES}
+    (folder / "told").write_text(json.dumps(told), encoding="utf-8")
+
+
+def _limit() -> None:
+    """Not much more memory from here on; libraries ask for more than they ever fill."""
+    text = Path("/proc/self/statm").read_text(encoding="ascii")
+    used = int(text.split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (used + 4 * BYTES, hard))
 
 
 def run_case(target: Target, seed: int, clean: Path, place: Path, answer: Any) -> Case:
@@ -149,15 +188,13 @@ def _short(value: Any) -> str:
 _VERBS = ("mkdir", "rename", "remove", "rmdir", "link", "symlink", "truncate")
 _CHANGES = {f"os.{verb}" for verb in _VERBS}
 _watching: list[tuple[str, list[str]]] = []
-_hooked: list[bool] = []
+_watch = cache(sys.addaudithook)  # once and for ever: a hook cannot be taken back
 
 
 @contextmanager
 def only_inside(folder: Path) -> Iterator[list[str]]:
     """The paths outside this folder that Python code writes to, or deletes, meanwhile."""
-    if not _hooked:
-        sys.addaudithook(_audit)  # for ever: a hook cannot be taken back
-        _hooked.append(True)
+    _watch(_audit)
     found: list[str] = []
     _watching.append((os.path.realpath(folder), found))
     try:

@@ -10,7 +10,6 @@ import contextlib
 import json
 import math
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -22,6 +21,7 @@ from tests.harness.fuzz.archives import change_npy, change_safetensors, change_z
 from tests.harness.fuzz.changes import (
     change_file,
     change_json,
+    changing,
     damage_bytes,
     damage_file,
     no_file,
@@ -70,18 +70,6 @@ def _make_state(name: str, folder: Path) -> None:
     learner.save(folder / "state")
 
 
-def _change_state(random: Random, folder: Path) -> str:
-    path = folder / "state"
-    kind = random.random()
-    if kind < 0.35:
-        return damage_file(random, path)
-    if kind < 0.6:
-        return change_file(random, path, change_safetensors)
-    told = forge(random, path)
-    (folder / "forged").touch()
-    return told
-
-
 def forge(random: Random, path: Path) -> str:
     """Change what a state says and give it the checksum that fits, as somebody could on purpose."""
     state = load_state(path)
@@ -107,6 +95,7 @@ def forge(random: Random, path: Path) -> str:
         save_state(path, State(state.method, params, tensors, values))
     except (TypeError, ValueError):
         return damage_file(random, path)
+    path.with_name("forged").touch()
     return f"forged: {name} is {told}"
 
 
@@ -133,20 +122,6 @@ def _change_line(random: Random, data: bytes) -> tuple[bytes, str]:
     return b"".join(line + b"\n" for line in lines), f"line {i + 1}: {done}"
 
 
-def _change_folder(random: Random, folder: Path) -> str:
-    path = random.choice(sorted((folder / "desk").iterdir()))
-    kind = random.random()
-    if kind < 0.05:
-        path.unlink()
-        return f"{path.name} gone"
-    if kind < 0.15:
-        return no_file(random, path)
-    ways = {".jsonl": _change_line, ".json": change_json, ".safetensors": change_safetensors}
-    if kind < 0.5 or path.suffix not in ways:
-        return damage_file(random, path)
-    return change_file(random, path, ways[path.suffix])
-
-
 def _read_folder(folder: Path) -> Any:
     living = LearnerFolder(folder / "desk")
     classes = living.predict(tiny_graph(nodes=12)).classes
@@ -168,18 +143,6 @@ def _make_graph(folder: Path) -> None:
         (folder / name).unlink()
 
 
-def _change_graph(random: Random, folder: Path) -> str:
-    there = sorted(path for path in (folder / "graph").iterdir() if path.is_file())
-    path = random.choice([*there, *[folder / "graph" / "graph.json"] * len(there)])
-    kind = random.random()
-    if kind < 0.1:
-        return no_file(random, path)
-    ways = {".json": change_json, ".npy": change_npy}
-    if kind < 0.4 or path.suffix not in ways:
-        return damage_file(random, path)
-    return change_file(random, path, ways[path.suffix])
-
-
 def _read_graph(folder: Path) -> Any:
     graph = GraphFolder(folder / "graph")
     learner = make_learner("propagation")
@@ -197,13 +160,6 @@ def _make_split(folder: Path) -> None:
     save_split(folder / "split.npz", tiny_stream().saved_split())
 
 
-def _change_split(random: Random, folder: Path) -> str:
-    path = folder / "split.npz"
-    if random.random() < 0.4:
-        return damage_file(random, path)
-    return change_zip(random, path, change_npy)
-
-
 def _prepared(folder: Path) -> PreparedRun:
     """A run of a stream of one's own."""
     make_stream(folder)
@@ -217,11 +173,6 @@ def _make_runs(folder: Path) -> None:
 
 def _result(folder: Path) -> Path:
     return next((folder / "runs").glob("*/result.json"))
-
-
-def _change_result(random: Random, folder: Path) -> str:
-    how = change_json if random.random() < 0.7 else damage_bytes
-    return change_file(random, _result(folder), how)
 
 
 def _read_result(folder: Path) -> Any:
@@ -272,11 +223,6 @@ def _checkpoint(folder: Path) -> Path:
     return next((folder / "runs").glob("*/checkpoint.safetensors"))
 
 
-def _change_checkpoint(random: Random, folder: Path) -> str:
-    how = change_safetensors if random.random() < 0.5 else damage_bytes
-    return change_file(random, _checkpoint(folder), how)
-
-
 def _read_checkpoint(folder: Path) -> Any:
     learner = make_learner("bare", **QUICK)
     found = load_checkpoint(_checkpoint(folder).parent, learner)
@@ -286,9 +232,24 @@ def _read_checkpoint(folder: Path) -> Any:
     return found.grades["test"].by_class.rows, learner.classes_, scores.numpy().tobytes()
 
 
-def _read_split(folder: Path) -> Any:
-    return load_split(folder / "split.npz").sha256
+def _gone(random: Random, path: Path) -> str:
+    path.unlink()
+    return f"{path.name} gone"
 
+
+def _by_suffix(random: Random, path: Path) -> str:
+    """What the file says, changed; of one without a known form, its bytes."""
+    ways = {".jsonl": _change_line, ".json": change_json, ".npy": change_npy}
+    ways |= {".safetensors": change_safetensors, "state": change_safetensors}
+    return change_file(random, path, ways.get(path.suffix or path.name, damage_bytes))
+
+
+_change_state = changing("state", 0.35, _by_suffix, forge, forge)
+_change_folder = changing("desk/*", 0.4, _gone, no_file, *[_by_suffix] * 8)
+_change_graph = changing("graph/*.*", 0.3, no_file, *[_by_suffix] * 7)
+_change_split = changing("split.npz", 0.4, partial(change_zip, inside=change_npy))
+_change_result = changing("runs/*/result.json", 0.3, _by_suffix)
+_change_checkpoint = changing("runs/*/checkpoint.safetensors", 0.5, _by_suffix)
 
 OWN_TARGETS = (
     *(
@@ -297,14 +258,11 @@ OWN_TARGETS = (
     ),
     Target("learner's folder", _make_folder, _change_folder, _read_folder, weight=1.5),
     Target("graph folder", _make_graph, _change_graph, _read_graph),
-    Target("split.npz", _make_split, _change_split, _read_split),
+    Target("split.npz", _make_split, _change_split, lambda f: load_split(f / "split.npz").sha256),
     Target("result.json", _make_runs, _change_result, _read_result, _plain_result, weight=2),
     Target("checkpoint", _make_checkpoint, _change_checkpoint, _read_checkpoint),
 )
-_LACKS_ARROW = find_spec("pyarrow") is None  # which reads Parquet in the second way
 
-TARGETS: tuple[Target, ...] = tuple(
-    target
-    for target in (*GRAPH_TARGETS, *TABLE_TARGETS, *OWN_TARGETS)
-    if not (_LACKS_ARROW and target.name == "parquet")
-)
+TARGETS: dict[str, Target] = {
+    target.name: target for target in (*GRAPH_TARGETS, *TABLE_TARGETS, *OWN_TARGETS)
+}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pytest
 import torch
@@ -12,39 +11,22 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional
 
-from undrift.encoders.encoder import Encoder, Head
-from undrift.errors import InputError
+from undrift.encoders.training import Model, trainable
 from undrift.graphs import Graph
-from undrift.learners.parts.backbone import Backbone, Model, generator_for
+from undrift.learners.bare import Bare
+from undrift.learners.parts.backbone import Backbone, generator_for
 from undrift.learners.parts.importance import (
     NodeGradients,
     Parameters,
     Penalty,
-    check_draws,
     loss_gradients,
-    parameters_of,
 )
+from undrift.learners.parts.model_learner import TaskTraining
 from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_graph
 
-
-def sum_of_squares(
-    *of: Any, draws: int, generator: torch.Generator, batch_size: int | None = None
-) -> Parameters:
-    return NodeGradients(*of, batch_size).sum_of_squares(draws, generator)
-
-
-def sum_of_sizes(
-    *of: Any, draws: int, generator: torch.Generator, batch_size: int | None = None
-) -> Parameters:
-    return NodeGradients(*of, batch_size).sum_of_sizes(draws, generator)
-
-
-SUMS = {"squares": sum_of_squares, "sizes": sum_of_sizes}
-
-
-def model_of(model: Model, parameters: Parameters) -> Model:
-    return Model(Encoder(model.encoder.architecture, parameters[:-2]), Head(*parameters[-2:]))
+SUMS = {"squares": NodeGradients.sum_of_squares, "sizes": NodeGradients.sum_of_sizes}
+EXACT = 10**6  # a batch of fewer nodes gets a pass for each
 
 
 def squared_logits(logits: Tensor, nodes: Tensor) -> Tensor:
@@ -54,13 +36,12 @@ def squared_logits(logits: Tensor, nodes: Tensor) -> Tensor:
 def setting(hidden: tuple[int, ...] = (4, 3), nodes: int = 40) -> tuple[Model, Graph, Tensor]:
     graph = tiny_graph(nodes=nodes, features=6, classes=4)
     model = Backbone(hidden=hidden).model_for(graph, 3, generator_for(0, 0))
-    double = tuple(p.double() for p in parameters_of(model.encoder, model.head))
-    return model_of(model, double), graph, torch.arange(0, nodes, 2)
+    return model.double(), graph, torch.arange(0, nodes, 2)
 
 
 def differences(model: Model, graph: Graph, nodes: Tensor) -> list[Tensor]:
     """For every parameter `[nodes, *shape]`: central differences of each node's own value."""
-    parameters = parameters_of(model.encoder, model.head)
+    parameters = model.parameters
     found = []
     for k, p in enumerate(parameters):
         rows = torch.zeros(nodes.numel(), p.numel(), dtype=torch.float64)
@@ -69,7 +50,7 @@ def differences(model: Model, graph: Graph, nodes: Tensor) -> list[Tensor]:
             for sign in (1, -1):
                 moved = p.clone()
                 moved.view(-1)[i] += sign * 1e-6
-                there = model_of(model, (*parameters[:k], moved, *parameters[k + 1 :]))
+                there = model.with_parameters((*parameters[:k], moved, *parameters[k + 1 :]))
                 values.append(squared_logits(there.logits(graph)[nodes], nodes))
             rows[:, i] = (values[0] - values[1]) / 2e-6
         found.append(rows.view(-1, *p.shape))
@@ -84,15 +65,8 @@ def close(one: Parameters, other: Parameters, rtol: float) -> bool:
 @pytest.mark.parametrize("batch_size", [None, 7])
 def test_exact_sums_are_those_of_finite_differences(kind: str, batch_size: int | None) -> None:
     model, graph, nodes = setting()
-    fast = SUMS[kind](
-        model,
-        graph,
-        nodes,
-        squared_logits,
-        draws=0,
-        generator=generator_for(0, 0),
-        batch_size=batch_size,
-    )
+    given = NodeGradients(model, graph, nodes, squared_logits, batch_size)
+    fast = SUMS[kind](given, generator_for(0, 0), EXACT)
     each = differences(model, graph, nodes)
     slow = tuple((g.square() if kind == "squares" else g.abs()).sum(dim=0) for g in each)
     assert close(fast, slow, rtol=1e-4)
@@ -100,10 +74,8 @@ def test_exact_sums_are_those_of_finite_differences(kind: str, batch_size: int |
 
 @pytest.mark.parametrize("kind", SUMS)
 def test_estimates_come_as_near_as_the_theory_says(kind: str) -> None:
-    model, graph, nodes = setting(nodes=600)
-    generator = generator_for(1, 0)
-    exact = SUMS[kind](model, graph, nodes, squared_logits, draws=0, generator=generator)
-    guess = SUMS[kind](model, graph, nodes, squared_logits, draws=200, generator=generator)
+    given = NodeGradients(*setting(nodes=600), squared_logits)
+    exact, guess = (SUMS[kind](given, generator_for(1, 0), draws) for draws in (EXACT, 200))
     deviation = math.sqrt(2 / 200) if kind == "squares" else math.pi / 2 / math.sqrt(200)
     errors = torch.cat(
         [((g - e) / e)[e > 0] for g, e in zip(guess, exact, strict=True)]
@@ -118,14 +90,13 @@ def test_estimates_come_as_near_as_the_theory_says(kind: str) -> None:
 @pytest.mark.parametrize("kind", SUMS)
 def test_estimates_have_no_bias_at_few_draws(kind: str) -> None:
     """The mean of many estimates from 4 passes each; without cos(pi/2k)^k sizes are 37 % up."""
-    model, graph, nodes = setting(hidden=(2,), nodes=24)
+    given = NodeGradients(*setting(hidden=(2,), nodes=24), squared_logits)
     generator = generator_for(2, 0)
-    exact = SUMS[kind](model, graph, nodes, squared_logits, draws=0, generator=generator)
+    exact = SUMS[kind](given, generator, EXACT)
     runs = 100
     total = [torch.zeros_like(e) for e in exact]
     for _ in range(runs):
-        guess = SUMS[kind](model, graph, nodes, squared_logits, draws=4, generator=generator)
-        for mine, g in zip(total, guess, strict=True):
+        for mine, g in zip(total, SUMS[kind](given, generator, 4), strict=True):
             mine.add_(g / runs)
     ratios = torch.cat([(g / e)[e > 0] for g, e in zip(total, exact, strict=True)])
     assert float(ratios.mean()) == pytest.approx(1, abs=0.12)
@@ -133,37 +104,16 @@ def test_estimates_have_no_bias_at_few_draws(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", SUMS)
 def test_never_more_passes_than_nodes_and_those_are_exact(kind: str) -> None:
-    model, graph, nodes = setting()
-    generator = generator_for(0, 0)
-    exact = SUMS[kind](model, graph, nodes, squared_logits, draws=0, generator=generator)
-    enough = SUMS[kind](
-        model, graph, nodes, squared_logits, draws=nodes.numel(), generator=generator
-    )
-    fewer = SUMS[kind](
-        model, graph, nodes, squared_logits, draws=nodes.numel() - 1, generator=generator
+    given = NodeGradients(*setting(), squared_logits)
+    n = given.nodes.numel()
+    exact, enough, fewer, again, other = (
+        SUMS[kind](given, generator_for(seed, 0), draws)
+        for seed, draws in ((0, EXACT), (0, n), (0, n - 1), (0, n - 1), (1, n - 1))
     )
     assert close(enough, exact, rtol=0)
     assert not close(fewer, exact, rtol=1e-3)
-
-
-@pytest.mark.parametrize("kind", SUMS)
-def test_the_generator_decides(kind: str) -> None:
-    model, graph, nodes = setting()
-    one, same, other = (
-        SUMS[kind](model, graph, nodes, squared_logits, draws=4, generator=generator_for(s, 0))
-        for s in (0, 0, 1)
-    )
-    assert close(one, same, rtol=0)
-    assert not close(one, other, rtol=1e-3)
-
-
-def test_draws_that_the_estimator_cannot_use_are_refused() -> None:
-    check_draws(0, least=2)
-    check_draws(2, least=2)
-    with pytest.raises(InputError, match=r"draws must be 0 .* or at least 2, not 1"):
-        check_draws(1, least=2)
-    with pytest.raises(InputError, match="not -1"):
-        check_draws(-1, least=1)
+    assert close(again, fewer, rtol=0)
+    assert not close(other, fewer, rtol=1e-3)  # the generator decides
 
 
 GRAPH = tiny_graph(nodes=40, classes=4)
@@ -181,8 +131,8 @@ def small_model(graph: Graph = GRAPH) -> Model:
 
 def slow(model: Model, nodes: Tensor, class_weights: Tensor | None) -> Parameters:
     """The gradient of torch's own weighted mean over these nodes, on the whole graph."""
-    live = tuple(p.clone().requires_grad_() for p in parameters_of(model.encoder, model.head))
-    there = model_of(model, live)
+    live = trainable(model.parameters)
+    there = model.with_parameters(live)
     a = GRAPH.operator("symmetric").to_dense()
     h = torch.as_tensor(GRAPH.features)
     for weight in there.encoder.weights:
@@ -191,15 +141,10 @@ def slow(model: Model, nodes: Tensor, class_weights: Tensor | None) -> Parameter
     return torch.autograd.grad(loss, live)
 
 
-def nearly(one: Parameters, other: Parameters) -> bool:
-    return all(torch.allclose(a, b, rtol=1e-4, atol=1e-7) for a, b in zip(one, other, strict=True))
-
-
 def weights_of(model: Model, *, class_weighted: bool) -> Tensor:
-    train = torch.zeros(40, dtype=torch.bool)
-    train[NODES] = True
-    backbone = Backbone(class_weighted=class_weighted)
-    return loss_gradients(backbone, model, Task(GRAPH, train), (0, 1, 2, 3))[1]
+    task = Task(GRAPH, torch.arange(40) < 29)
+    learner = Bare(hidden=(5, 4), class_weighted=class_weighted)
+    return loss_gradients(TaskTraining.of(learner, task, None), model)[1]
 
 
 @pytest.mark.parametrize("class_weighted", [True, False])
@@ -211,9 +156,9 @@ def test_the_mean_gradient_is_that_of_the_training_loss(
     weights = weights_of(model, class_weighted=class_weighted)
     fast = NodeGradients(model, GRAPH, NODES, likelihood, batch_size).mean(weights)
     per_class = 1 / torch.bincount(COLUMNS[NODES]) if class_weighted else None
-    assert nearly(fast, slow(model, NODES, per_class))
+    assert close(fast, slow(model, NODES, per_class), rtol=1e-4)
     other = None if class_weighted else 1 / torch.bincount(COLUMNS[NODES])
-    assert not nearly(fast, slow(model, NODES, other))
+    assert not close(fast, slow(model, NODES, other), rtol=1e-4)
 
 
 def test_squares_are_taken_batch_by_batch() -> None:
@@ -223,10 +168,10 @@ def test_squares_are_taken_batch_by_batch() -> None:
     fast = NodeGradients(model, GRAPH, NODES, likelihood, 10).squared_batch_means(weights)
     parts = [slow(model, part, per_class) for part in NODES.split(10)]
     wanted = tuple(sum(g.square() for g in gs) / 3 for gs in zip(*parts, strict=True))
-    assert nearly(fast, wanted)
+    assert close(fast, wanted, rtol=1e-4)
     whole = NodeGradients(model, GRAPH, NODES, likelihood).squared_batch_means(weights)
-    assert nearly(whole, tuple(g.square() for g in slow(model, NODES, per_class)))
-    assert not nearly(whole, fast)
+    assert close(whole, tuple(g.square() for g in slow(model, NODES, per_class)), rtol=1e-4)
+    assert not close(whole, fast, rtol=1e-4)
 
 
 def drawn(seed: int, classes: int, zeros: float = 0.0) -> Parameters:
@@ -280,12 +225,3 @@ def test_in_single_precision_the_gradient_at_a_common_anchor_is_zero() -> None:
     now = tuple(p.clone().requires_grad_() for p in anchor)
     for g in torch.autograd.grad(penalty(now), now):
         assert torch.equal(g, torch.zeros_like(g))
-
-
-def test_columns_of_later_classes_are_free() -> None:
-    penalty = Penalty(squares(drawn(0, 2)), drawn(1, 2))
-    now = tuple(p.requires_grad_() for p in drawn(2, 5))
-    gradients = torch.autograd.grad(penalty(now), now)
-    for g in gradients[1:]:
-        assert float(g[..., 2:].abs().max()) == 0
-        assert float(g[..., :2].abs().min()) > 0

@@ -1,56 +1,43 @@
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, cast, get_args
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast, get_args
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from paper.leakage.measure import (
-    ATTACKS,
-    TaskProfiles,
-    leakage,
-    oracle_lift,
-    task_prototype,
-)
+from paper.leakage.measure import ATTACKS, TaskProfiles, leakage, oracle_lift, task_prototype
+from tests.harness.references import dense_operator
 from undrift.errors import InputError
 from undrift.evaluation.loop import evaluate
 from undrift.evaluation.protocols import Protocol
 from undrift.graphs import Graph
 from undrift.graphs.normalise import Normalisation
 from undrift.learners.bare import Bare
-from undrift.learners.base import Learner, at_nodes
 from undrift.learners.parts.backbone import Backbone
 from undrift.streams.stream import TaskStream
-from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_graph, tiny_stream
-from undrift.typing import Progress
 
 PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
 
 
-def blocks(tasks: int = 3, per_task: int = 20, *, joined: bool = True) -> TaskStream:
-    """One class per task, and every task has features of its own: orthogonal prototypes.
+def blocks() -> TaskStream:
+    """Three classes, a task each, with features of their own: orthogonal prototypes.
 
-    Task t is a path; `joined` adds an edge from each of its nodes to one of the next task.
+    Each is a path of 20 nodes, and each node has an edge to one of the next task.
     """
-    nodes = np.arange(tasks * per_task)
-    labels = nodes // per_task
-    x = np.zeros((nodes.size, 2 * tasks))
+    nodes = np.arange(60)
+    labels = nodes // 20
+    x = np.zeros((60, 6))
     x[nodes, 2 * labels] = 1.0
     x[nodes, 2 * labels + 1] = nodes % 3
     inside = nodes[:-1][labels[:-1] == labels[1:]]
-    edges = [np.stack([inside, inside + 1])]
-    if joined:
-        edges.append(np.stack([nodes, (nodes + per_task) % nodes.size]))
-    graph = Graph.from_arrays(x, np.concatenate(edges, axis=1), labels, undirected=True)
+    edges = np.stack([np.append(inside, nodes), np.append(inside + 1, (nodes + 20) % 60)])
+    graph = Graph.from_arrays(x, edges, labels, undirected=True)
     return TaskStream.from_graph(graph, base=1, increment=1)
-
-
-# the attack -------------------------------------------------------------------------------
 
 
 def test_local_testing_gives_away_tasks_with_features_of_their_own() -> None:
@@ -63,21 +50,6 @@ def test_local_testing_gives_away_tasks_with_features_of_their_own() -> None:
     assert sorted(whole.by_task.rows[-1]) == [0.0, 0.0, 100.0]
 
 
-def test_edges_between_tasks_are_what_the_node_attack_stumbles_over() -> None:
-    """Without such edges a node has the same neighbours under both protocols."""
-    stream = tiny_stream(nodes=240)
-    apart = stream.graph.adjacency.to_scipy().tocoo()
-    task_of = stream.task_of.numpy()
-    same = task_of[apart.row] == task_of[apart.col]
-    inside = sp.csr_matrix((apart.data[same], (apart.row[same], apart.col[same])), apart.shape)
-    without = replace(
-        stream, graph=Graph.from_scipy(stream.graph.features, inside, stream.graph.labels)
-    )
-    joined, cut = leakage(stream).accuracy, leakage(without).accuracy
-    assert cut["global"]["node"] == cut["local"]["node"] == joined["local"]["node"]
-    assert joined["global"]["node"].by_node[-1] < joined["local"]["node"].by_node[-1]
-
-
 def test_chance_is_the_share_of_the_largest_task() -> None:
     labels = [0] * 10 + [1] * 20 + [2] * 10
     graph = Graph.from_arrays(np.eye(40), [[0], [1]], labels, undirected=True)
@@ -85,23 +57,13 @@ def test_chance_is_the_share_of_the_largest_task() -> None:
     assert found.chance == pytest.approx((100.0, 200 / 3, 50.0))
 
 
-# the slow twin ----------------------------------------------------------------------------
-
-
-def dense_operator(graph: Graph, kind: str) -> np.ndarray[Any, Any]:
-    a = graph.adjacency.to_dense(torch.float64).numpy() + np.eye(graph.num_nodes)
-    into, out = a.sum(axis=1), a.sum(axis=0)
-    if kind == "symmetric":
-        return np.asarray(a / np.sqrt(np.outer(into, out)))
-    return np.asarray(a / into[:, None]) if kind == "row" else a
-
-
 def propagated(graph: Graph, hops: int, kind: str) -> np.ndarray[Any, Any]:
     """S^K X with its degrees taken out, written down as it is defined."""
     x = graph.features
     dense = x.double().numpy() if isinstance(x, Tensor) else x.to_dense(torch.float64).numpy()
-    z = np.linalg.matrix_power(dense_operator(graph, kind), hops) @ dense
-    degrees = 1 + graph.adjacency.to_dense(torch.float64).numpy().sum(axis=1)
+    links = graph.adjacency.to_dense(torch.float64)
+    z = np.linalg.matrix_power(dense_operator(links, kind).numpy(), hops) @ dense
+    degrees = 1 + links.numpy().sum(axis=1)
     return np.asarray(z / np.sqrt(degrees)[:, None]) if kind == "symmetric" else z
 
 
@@ -132,35 +94,12 @@ def test_prototypes_and_guesses_equal_their_definition(
     assert profiles.infer("node", graph, stream.test).tolist() == cosines.argmax(axis=1).tolist()
 
 
-# what a task id is worth -------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Table:
-    classes: tuple[int, ...]
-    num_features: int
-
-
-@dataclass(kw_only=True)
-class Reader(Learner):
-    """Its scores are the first features of a node: a test can write them down."""
-
-    name: ClassVar[str] = "reader"
-    learned_type: ClassVar[type] = Table
-
-    def _learn(self, task: Task, progress: Progress) -> Table:
-        return Table((*self.classes_, *task.classes), task.graph.num_features)
-
-    def _scores(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
-        assert isinstance(graph.features, Tensor)
-        return at_nodes(graph.features, nodes)[:, : len(learned.classes)]
-
-
-def by_hand() -> tuple[Reader, TaskStream]:
+def by_hand() -> tuple[Any, TaskStream]:
     """Classes 3 and 1, then 2 and 0, so the columns of the scores are 3, 1, 2, 0.
 
     No edges. One training node per class, whose features after the scores give the task away.
     Test nodes say what they score; the third of them looks like a node of the other task.
+    The learner's scores are the first features of a node.
     """
     train = [[0, 0, 0, 0, t, 1 - t] for t in (10, 10, 0, 0)]
     test = [
@@ -178,9 +117,7 @@ def by_hand() -> tuple[Reader, TaskStream]:
     is_train = torch.arange(9) < 4
     nothing = torch.zeros(9, dtype=torch.bool)
     stream = TaskStream(graph, ((3, 1), (2, 0)), is_train, nothing, ~is_train, name="by-hand")
-    learner = Reader()
-    for task in stream:
-        learner.observe(task)
+    learner = SimpleNamespace(classes_=(3, 1, 2, 0), scores=lambda g, nodes: g.features[nodes, :4])
     return learner, stream
 
 
@@ -204,9 +141,6 @@ def test_plain_is_what_evaluate_reports_and_the_oracle_is_never_worse(protocol: 
     lift = oracle_lift(learner, stream, protocol)
     assert lift.plain == pytest.approx(graded.by_class.a_f)
     assert lift.oracle >= max(lift.plain, lift.graph, lift.node)
-
-
-# bad input --------------------------------------------------------------------------------
 
 
 def test_what_cannot_be_attacked_is_named() -> None:

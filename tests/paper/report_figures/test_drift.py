@@ -1,24 +1,17 @@
 """Feature drift: the file of embeddings, and the picture of it."""
 
-import io
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from paper.report_figures import drift
-from paper.report_figures.drift import Embedding, load_embedding
+from paper.report_figures.drift import Embedding, drift_figure, load_embedding
 from undrift.errors import InputError
 
 pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'undrift[figures]'")
 
 METHODS = ("efc", "dpcr", "adr")
-
-
-def drift_figure(panels: list[Any]) -> Any:
-    return drift.drift_figure(panels, METHODS)
 
 
 def panels(fakes: Any, classes: int = 5) -> list[Any]:
@@ -29,44 +22,8 @@ def panels(fakes: Any, classes: int = 5) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"labels": None},
-        {"labels": np.zeros(3, dtype=int)},
-        {"labels": np.zeros(600)},
-        {"labels": np.array([{}] * 600, dtype=object)},
-        {"first": np.zeros((600, 3))},
-        {"first": np.zeros((599, 2))},
-        {"last": np.full((600, 2), np.nan)},
-        {"last": np.array([["a", "b"]] * 600)},
-        {"first": np.zeros((0, 2)), "last": np.zeros((0, 2)), "labels": np.zeros(0, dtype=int)},
-    ],
-)
-def test_what_is_no_embedding_is_named(change: dict[str, Any], fakes: Any, tmp_path: Path) -> None:
-    parts = {k: v for k, v in (fakes.points(0.5) | change).items() if v is not None}
-    np.savez(tmp_path / "embedding.npz", **parts)
-    with pytest.raises(InputError, match=r"embedding.npz is damaged or holds no embedding"):
-        load_embedding(tmp_path / "embedding.npz")
-
-
-def test_a_damaged_file_is_named_wherever_it_is_damaged(fakes: Any, tmp_path: Path) -> None:
-    file, foreign = io.BytesIO(), io.BytesIO()
-    np.savez_compressed(file, **fakes.points(0.5))
-    with zipfile.ZipFile(foreign, "w") as archive:
-        archive.writestr("first.npy", b"no array")
-    good, path = file.getvalue(), tmp_path / "embedding.npz"
-    cut = [good[:end] for end in (0, 3, 100, len(good) // 2, len(good) - 1)]
-    for bad in (*cut, good[:2000] + bytes(50) + good[2050:], foreign.getvalue()):
-        path.write_bytes(bad)
-        with pytest.raises(InputError, match="damaged"):
-            load_embedding(path)
-    with pytest.raises(InputError, match=r"there is no .*none.npz; run the method again"):
-        load_embedding(tmp_path / "none.npz")
-
-
 def test_streams_are_rows_and_methods_columns_with_their_drift(fakes: Any) -> None:
-    figure = drift_figure(panels(fakes)[:-1])
+    figure = drift_figure(panels(fakes)[:-1], METHODS)
     titles = [axes.get_title() for axes in figure.axes]
     drifted = ["EFC: drift 132 %", "DPCR: drift 73 %"]
     assert titles == [*drifted, "ADR: drift 0 %", *drifted, "ADR"]
@@ -75,20 +32,10 @@ def test_streams_are_rows_and_methods_columns_with_their_drift(fakes: Any) -> No
     assert [text.get_text() for text in figure.axes[-1].texts] == ["not run"]
 
 
-@pytest.mark.parametrize(
-    ("drift", "words"),
-    [([0.0, 0.05], "drift 5.0 %"), ([1e-6], "drift < 0.1 %"), ([None], "drift undefined")],
-)
-def test_the_title_has_the_last_drift(drift: list[Any], words: str, fakes: Any) -> None:
-    run = fakes.result().model_copy(update={"drift": drift})
-    panel = (run, Embedding(**fakes.points(0.1)))
-    assert drift_figure([panel]).axes[0].get_title() == f"ADR: {words}"
-
-
 def test_means_of_classes_are_joined_where_they_can_be_told_apart(
     fakes: Any, in_print: Any
 ) -> None:
-    few, many = drift_figure(panels(fakes, 5)), drift_figure(panels(fakes, 30))
+    few, many = (drift_figure(panels(fakes, classes), METHODS) for classes in (5, 30))
     ends = few.axes[0].lines[1].get_xydata()
     points = fakes.points(1.32)
     mine = points["labels"] == 0
@@ -96,5 +43,45 @@ def test_means_of_classes_are_joined_where_they_can_be_told_apart(
     assert not many.axes[0].lines
     assert [len(figure.legends[0].get_texts()) for figure in (few, many)] == [3, 2]
     still = Embedding(np.ones((2, 2)), np.ones((2, 2)), np.array([0, 1]))
-    for figure in (few, many, drift_figure([(fakes.result(), still)])):
+    for figure in (few, many, drift_figure([(fakes.result(), still)], METHODS)):
         in_print.check(figure)
+
+
+@pytest.mark.parametrize(
+    ("drift", "words"),
+    [([0.0, 0.05], "drift 5.0 %"), ([1e-6], "drift < 0.1 %"), ([None], "drift undefined")],
+)
+def test_the_title_has_the_last_drift(drift: list[Any], words: str, fakes: Any) -> None:
+    run = fakes.result().model_copy(update={"drift": drift})
+    figure = drift_figure([(run, Embedding(**fakes.points(0.1)))], METHODS)
+    assert figure.axes[0].get_title() == f"ADR: {words}"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"labels": np.zeros(3, dtype=int)},
+        {"labels": np.zeros(600)},
+        {"labels": np.array([{}] * 600, dtype=object)},
+        {"first": np.zeros((600, 3))},
+        {"last": np.full((600, 2), np.nan)},
+        {"last": np.array([["a", "b"]] * 600)},
+        {"first": np.zeros((0, 2)), "last": np.zeros((0, 2)), "labels": np.zeros(0, dtype=int)},
+    ],
+)
+def test_what_is_no_embedding_is_named(change: dict[str, Any], fakes: Any, tmp_path: Path) -> None:
+    np.savez(tmp_path / "embedding.npz", **fakes.points(0.5) | change)
+    with pytest.raises(InputError, match=r"embedding.npz is damaged or holds no embedding"):
+        load_embedding(tmp_path / "embedding.npz")
+
+
+def test_a_damaged_file_is_named(fakes: Any, tmp_path: Path) -> None:
+    path = tmp_path / "embedding.npz"
+    with pytest.raises(InputError, match=r"there is no .*embedding.npz; run the method again"):
+        load_embedding(path)
+    np.savez_compressed(path, **fakes.points(0.5))
+    good = path.read_bytes()
+    for bad in (b"", good[:100], good[:-1], good[:2000] + bytes(50) + good[2050:]):
+        path.write_bytes(bad)
+        with pytest.raises(InputError, match="damaged"):
+            load_embedding(path)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -12,16 +14,10 @@ LABELS = np.arange(5)
 MATRIX = sp.csr_matrix(np.array([[0, 1, 1], [0, 0, 0], [1, 0, 1]], dtype=np.int8))
 
 
-class Maker:
+@pytest.fixture
+def make():
     """Counts how often the matrix was made."""
-
-    def __init__(self, matrix=MATRIX):
-        self.calls = 0
-        self.matrix = matrix
-
-    def __call__(self):
-        self.calls += 1
-        return self.matrix
+    return Mock(return_value=MATRIX)
 
 
 @pytest.fixture(autouse=True)
@@ -36,44 +32,36 @@ def load(make, labels=LABELS, shape=(3, 3)):
     return cached_matrix("x-0", labels, shape, make)
 
 
-def test_a_matrix_is_made_once_and_read_afterwards(folder, tmp_path):
-    make = Maker()
+def test_a_matrix_is_made_once_and_read_afterwards(folder, tmp_path, make):
     first, second = load(make), load(make)
-    assert make.calls == 1
+    assert make.call_count == 1
     assert (first != second).nnz == 0
     assert (second.dtype, second.indices.dtype) == (np.int8, np.int32)
     (path,) = folder.iterdir()
     assert path.name.startswith("x-0-")
     assert not (tmp_path / "data").exists()  # nothing is written among the user's files
-    with np.load(path, allow_pickle=False) as archive:
-        assert archive["indices"].tolist() == [1, 2, 0, 2]
-        assert archive["indptr"].tolist() == [0, 2, 2, 4]
-        assert archive["shape"].tolist() == [3, 3]
 
 
 @pytest.mark.parametrize("columns", [[2, 1, 0, 2], [1, 2, 0, 9]])
-def test_a_damaged_matrix_is_made_again_and_replaced(folder, columns):
-    load(Maker())
+def test_a_damaged_matrix_is_made_again_and_replaced(folder, make, columns):
+    load(Mock(return_value=MATRIX))
     (path,) = folder.iterdir()
     with np.load(path) as archive:
         np.savez(path, **{**archive, "indices": np.array(columns, dtype=np.int32)})
-    make = Maker()
     for _ in range(2):
         assert (load(make) != MATRIX).nnz == 0
-        assert make.calls == 1
+        assert make.call_count == 1
 
 
-def test_other_labels_another_shape_or_version_are_made_anew(monkeypatch, folder):
-    load(Maker())
-    make = Maker()
+def test_other_labels_another_shape_or_version_are_made_anew(monkeypatch, make):
+    load(make)
     load(make, labels=LABELS + 1)
-    assert make.calls == 1
-    wide = Maker(sp.csr_matrix(np.ones((3, 4), dtype=np.int8)))
+    assert make.call_count == 2
+    wide = Mock(return_value=sp.csr_matrix(np.ones((3, 4), dtype=np.int8)))
     assert load(wide, shape=(3, 4)).shape == (3, 4)
-    assert wide.calls == 1
     monkeypatch.setattr(stand_in_cache, "VERSION", 99)
     load(make)
-    assert make.calls == 2
+    assert make.call_count == 3
 
 
 def test_a_stand_in_from_the_cache_equals_the_one_drawn(folder):

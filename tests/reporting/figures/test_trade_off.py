@@ -45,12 +45,6 @@ def test_points_are_means_over_seeds(against: Literal["bytes", "seconds"], fakes
     assert len(hollow) == sum(method.keeps_examples for method in METHODS.values())
 
 
-def test_an_older_result_says_its_state_in_megabytes(fakes: Any) -> None:
-    runs = costing(fakes, "adr", 80.0, state_bytes=[], state_mb=2.5)
-    axes = trade_off_figure({"cs-cl": {"adr": runs}}, "bytes").axes[0]
-    assert list(marks(axes)) == [(2.5e6, 80.0)]
-
-
 def test_the_steps_join_what_no_other_method_beats(fakes: Any) -> None:
     found = {
         "joint": costing(fakes, "joint", 99.0, state_bytes=[10]),  # a bound

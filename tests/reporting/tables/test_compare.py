@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
 from typing import Any
@@ -13,8 +11,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tests.reporting.conftest import Fakes
-from undrift.experiments.manifest import Manifest, PlannedRun, Skipped
 from undrift.experiments.result import Result
+from undrift.experiments.store import Manifest, PlannedRun, Skipped
 from undrift.plugins import Registry
 from undrift.reporting.tables import comparison
 from undrift.reporting.tables.compare import compare, holm, manifest_of_runs, paired_t_test
@@ -93,41 +91,30 @@ def test_less_forgetting_is_better() -> None:
     assert any("Lower is better for forgetting" in note for note in found.notes)
 
 
-def test_grading_by_node_takes_other_numbers_and_none_of_the_papers() -> None:
-    by_node = table({"adr": [90.0]}, grading="node")
-    assert column(by_node)["adr"].ours.mean == 95.0
-    assert column(by_node)["adr"].published is None
-    assert by_node.grading == "node"
-
-
-def test_the_papers_number_and_the_difference() -> None:
-    entry = column(table({"adr": [92.0, 93.0]}))["adr"]
-    assert entry.published == Spread(90.71, 0.22)
-    assert entry.difference == pytest.approx(92.5 - 90.71)
-
-
-def test_rows_of_the_ablation_meet_its_table() -> None:
-    none = table({"none": [50.0]}, methods={"none": "adr"}, spec={"params": {"merging": "none"}})
-    assert column(none)["none"].published == Spread(52.28, 1.27)
-    assert none.labels["none"] == "ADR without HAM"
-    ham = table({"ham": [50.0]}, methods={"ham": "adr"})
-    assert column(ham)["ham"].published == Spread(90.71, 0.22)
+NONE = {"params": {"merging": "none"}}
 
 
 @pytest.mark.parametrize(
-    ("row", "spec"),
+    ("row", "grading", "spec", "number"),
     [
-        ("adr", {"protocol": "local"}),
-        ("adr", {"params": {"merging": "average"}}),  # named like the method, but not it
-        ("adr nodes=all", {"params": {"nodes": "all"}}),
-        ("regmean", {"params": {"merging": "regmean"}}),
-        ("none", {"params": {"merging": "average"}}),
+        ("adr", "class", {}, Spread(90.71, 0.22)),
+        ("ham", "class", {}, Spread(90.71, 0.22)),  # a row of the ablation
+        ("none", "class", NONE, Spread(52.28, 1.27)),
+        ("adr", "node", {}, None),  # what the paper did not run has no number
+        ("adr", "class", {"protocol": "local"}, None),
+        ("adr", "class", {"params": {"merging": "average"}}, None),
+        ("adr nodes=all", "class", {"params": {"nodes": "all"}}, None),
+        ("none", "class", {"params": {"merging": "average"}}, None),
     ],
 )
-def test_what_the_paper_did_not_run_has_no_number(row: str, spec: dict[str, Any]) -> None:
-    entry = column(table({row: [90.0]}, methods={row: "adr"}, spec=spec))[row]
-    assert entry.published is None
-    assert entry.difference is None
+def test_the_papers_number_and_the_difference(
+    row: str, grading: Any, spec: dict[str, Any], number: Spread | None
+) -> None:
+    found = table({row: [91.0, 93.0]}, methods={row: "adr"}, spec=spec, grading=grading)
+    entry = column(found)[row]
+    assert entry.ours.mean == (97.0 if grading == "node" else 92.0)
+    assert entry.published == number
+    assert entry.difference == (None if number is None else 92.0 - number.mean)
 
 
 def test_imitated_data_never_stands_beside_the_paper() -> None:
@@ -259,14 +246,6 @@ def test_holm_raises_keeps_order_and_stays_a_probability(values: dict[str, float
     assert holm({"x": 0.02, "y": 0.001, "z": 0.5}) == {"x": 0.04, "y": 0.003, "z": 0.5}
 
 
-def test_importing_the_tables_imports_neither_scipy_nor_torch() -> None:
-    code = (
-        "import sys, undrift.reporting.tables.compare, undrift.reporting.tables.formats, "
-        "undrift.reporting.tables.compare; assert not {'torch', 'scipy'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
 # the notes -------------------------------------------------------------------------------
 
 
@@ -314,41 +293,35 @@ def runs(*specs: dict[str, Any]) -> dict[str, Result]:
     return {result.spec.id: result for result in map(Fakes.plain, specs)}
 
 
-def test_one_setting_is_one_row_and_the_rule_names_it() -> None:
-    manifest = manifest_of_runs(
-        runs({"params": {"alpha": 4}}, {"params": {"alpha": 4}, "seed": 1}, {"method": "ewc"})
-    )
-    assert manifest.rows == ["ewc", "adr"]  # the order of `undrift methods`
-    assert [cell.seed for cell in manifest.cells if cell.row == "adr"] == [0, 1]
-    assert manifest.rule.endswith("in every run: adr alpha=4.")
+ALPHAS: list[dict[str, Any]] = [{"params": {"epochs": 9, "alpha": a}} for a in (16, 4, 1.0)]
+FILE = {"stream": "x/stream.toml"}
 
 
-def test_several_settings_are_rows_that_name_what_differs() -> None:
-    specs = [{"params": {"epochs": 9, "alpha": alpha}} for alpha in (16, 4, 1.0)]
-    manifest = manifest_of_runs(runs(*specs, {"params": {"epochs": 9}}))
-    assert manifest.rows == ["adr", "adr alpha=1", "adr alpha=4", "adr alpha=16"]
-    assert "adr epochs=9" in manifest.rule
+@pytest.mark.parametrize(
+    ("specs", "rows", "rule"),
+    [
+        ([{"params": {"alpha": 4}}, {"method": "ewc"}], ["ewc", "adr"], "run: adr alpha=4."),
+        (ALPHAS, ["adr alpha=1", "adr alpha=4", "adr alpha=16"], "run: adr epochs=9."),
+        ([{}, {"device": "cuda"}], ["adr", "adr device=cuda"], "defaults."),
+        ([{"device": "cuda"}], ["adr"], "run: adr device=cuda."),
+    ],
+)
+def test_rows_name_what_differs_and_the_rule_what_does_not(
+    specs: list[dict[str, Any]], rows: list[str], rule: str
+) -> None:
+    manifest = manifest_of_runs(runs(*specs, specs[0] | {"seed": 1}))
+    assert manifest.rows == rows
+    assert [cell.seed for cell in manifest.cells].count(1) == 1
+    assert manifest.rule.endswith(rule)
 
 
-def test_a_device_splits_rows_only_where_it_differs() -> None:
-    assert manifest_of_runs(runs({"device": "cuda"})).rows == ["adr"]
-    assert manifest_of_runs(runs({}, {"device": "cuda"})).rows == ["adr", "adr device=cuda"]
-
-
-def test_streams_stand_in_the_order_of_their_list() -> None:
-    names = ["x/stream.toml", "dblp-cl", "arxiv-cl@directed", "cs-cl", "arxiv-cl"]
-    specs = [
-        {"stream": name, **({"stream_sha256": "a" * 64} if "/" in name else {})} for name in names
-    ]
-    manifest = manifest_of_runs(runs(*specs))
-    ordered = ["cs-cl", "arxiv-cl", "arxiv-cl@directed", "dblp-cl", "x/stream.toml"]
-    assert manifest.streams == ordered
-
-
-def test_a_stream_file_that_changed_is_two_columns() -> None:
-    specs = [{"stream": "x/stream.toml", "stream_sha256": letter * 64} for letter in "ab"]
-    columns = ["x/stream.toml#aaaaaaaa", "x/stream.toml#bbbbbbbb"]
-    assert manifest_of_runs(runs(*specs)).streams == columns
+def test_streams_stand_in_the_order_of_their_list_and_a_changed_file_is_two() -> None:
+    names = ("dblp-cl", "arxiv-cl@directed", "cs-cl", "arxiv-cl")
+    files = [FILE | {"stream_sha256": letter * 64} for letter in "ab"]
+    manifest = manifest_of_runs(runs(*files, *({"stream": name} for name in names)))
+    ordered = ["cs-cl", "arxiv-cl", "arxiv-cl@directed", "dblp-cl"]
+    assert manifest.streams == [*ordered, "x/stream.toml#aaaaaaaa", "x/stream.toml#bbbbbbbb"]
+    assert manifest_of_runs(runs(files[0])).streams == ["x/stream.toml"]
 
 
 VALUES = st.sampled_from([None, "none", "None", 1, 1.5, "1", True, (1, 2), (1,), "1,2"])

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from undrift.checks import check_fields
-from undrift.encoders.adam import Moments
 from undrift.encoders.architecture import Architecture, Kind
-from undrift.encoders.encoder import Encoder, Head, MiniBatch, batch_of
-from undrift.encoders.training import Loss, Training, TrainingStep, cross_entropy, fit
+from undrift.encoders.encoder import Encoder, MiniBatch, batch_of
+from undrift.encoders.training import Loss, Model, Training, TrainingStep, cross_entropy, fit
 from undrift.graphs import Graph, Normalisation
+from undrift.sparse import Csr
 from undrift.streams.task import Task
 from undrift.typing import Progress
 
@@ -32,42 +33,14 @@ def generator_for(seed: int, t: int) -> torch.Generator:
     return torch.Generator().manual_seed(int(word))
 
 
-@dataclass(frozen=True, eq=False)
-class Model:
-    """Theta = {theta, phi}: encoder and head; with a carried optimiser also its `moments`."""
-
-    added_later: ClassVar[tuple[str, ...]] = ("moments",)
-
-    encoder: Encoder
-    head: Head
-    moments: Moments | None = None
-
-    def settled(self) -> Model:
-        """The same without what an optimiser would go on with."""
-        return Model(self.encoder, self.head)
-
-    def double(self) -> Model:
-        """The same in float64."""
-        return Model(self.encoder.double(), self.head.double())
-
-    def embed(self, graph: Graph) -> Tensor:
-        """Embeddings of every node, without dropout."""
-        return self.encoder.embed(graph)
-
-    def logits(self, graph: Graph) -> Tensor:
-        """A logit per node and class, without dropout."""
-        return self.head(self.embed(graph))
-
-
 @dataclass(frozen=True)
-class Backbone:
+class Backbone(Training):
     """The paper's by default: GCN 128-128, dropout 0.5, Adam 1e-3 then 1e-4, 200 epochs.
 
     `encoder`, `hidden`, `dropout`, `normalisation`, `hops`: see `Architecture`. `lr` trains the
-    base task, `lr_next` every later one. `batch_size` (None: full batch), `class_weighted`,
-    `weight_decay` and `patience`: see `Training`. As in public code: `optimiser`, Adam starts
-    `fresh` with every task or is `carried` on, with twice the model in the state; `dropout_next`,
-    the dropout of tasks after the first (None: the same).
+    base task, `lr_next` every later one; all else of training is as in `Training`. As in public
+    code: `optimiser`, Adam starts `fresh` with every task or is `carried` on, with twice the model
+    in the state; `dropout_next`, the dropout of tasks after the first (None: the same).
     """
 
     encoder: Kind = "gcn"
@@ -75,13 +48,7 @@ class Backbone:
     dropout: float = 0.5
     normalisation: Normalisation = "symmetric"
     hops: int = 2
-    epochs: int = 200
-    lr: float = 1e-3
     lr_next: float = 1e-4
-    batch_size: int | None = None
-    class_weighted: bool = True
-    weight_decay: float = 0.0
-    patience: int | None = None
     optimiser: Optimiser = "fresh"
     dropout_next: float | None = None
 
@@ -98,29 +65,24 @@ class Backbone:
 
     def training(self, t: int) -> Training:
         """The settings of task t."""
-        return Training(
-            epochs=self.epochs,
-            lr=self.lr if t == 0 else self.lr_next,
-            batch_size=self.batch_size,
-            class_weighted=self.class_weighted,
-            weight_decay=self.weight_decay,
-            patience=self.patience,
-        )
+        shared = {f.name: getattr(self, f.name) for f in fields(Training)}
+        return Training(**{**shared, "lr": self.lr if t == 0 else self.lr_next})
 
     def encoder_for(self, graph: Graph, generator: torch.Generator) -> Encoder:
         """A new encoder with random weights, for graphs like this and on its device."""
-        device = str(graph.device)
-        return Encoder.create(self.architecture(), graph.num_features, generator, device)
-
-    def head_for(self, classes: int, graph: Graph, generator: torch.Generator) -> Head:
-        """A new head with random columns, on the graph's device."""
-        width = self.architecture().width
-        return Head.create(width, classes, generator, str(graph.device))
+        shape, device = self.architecture(), str(graph.device)
+        return Encoder.create(shape, graph.num_features, generator, device)
 
     def model_for(self, graph: Graph, classes: int, generator: torch.Generator) -> Model:
         """A new encoder with a new head."""
         encoder = self.encoder_for(graph, generator)
-        return Model(encoder, self.head_for(classes, graph, generator))
+        return Model(encoder, encoder.new_head(classes, generator))
+
+    def fresh(self, task: Task, generator: torch.Generator, progress: Progress) -> Model:
+        """A new model after training on the task as on a base task."""
+        begun = self.model_for(task.graph, len(task.classes), generator)
+        given = (begun, task, task.classes)
+        return self.train(*given, t=0, generator=generator, progress=progress).settled()
 
     def train(
         self,
@@ -135,23 +97,20 @@ class Backbone:
         loss: Loss = cross_entropy,
     ) -> Model:
         """The model after training on the task; `classes` are the head's columns in order."""
-        carried = self.optimiser == "carried"
+        carried, usual = self.optimiser == "carried", model.encoder.architecture
+        begun = replace(model, encoder=replace(model.encoder, architecture=self.architecture(t)))
         trained = fit(
-            replace(model.encoder, architecture=self.architecture(t)),
-            model.head,
-            task.graph,
-            train=task.train.nonzero().flatten(),
-            val=task.val.nonzero().flatten(),
-            columns=columns_of(task.graph, classes),
+            begun if carried else begun.settled(),
+            task,
+            columns_of(task.graph, classes),
             training=self.training(t),
             generator=generator,
             loss=loss,
             progress=progress,
             phase=phase,
-            moments=model.moments if carried else None,
         )
-        encoder = replace(trained.encoder, architecture=model.encoder.architecture)
-        return Model(encoder, trained.head, trained.moments if carried else None)
+        ended = replace(trained, encoder=replace(trained.encoder, architecture=usual))
+        return ended if carried else ended.settled()
 
 
 def columns_of(graph: Graph, classes: tuple[int, ...]) -> Tensor:
@@ -160,7 +119,11 @@ def columns_of(graph: Graph, classes: tuple[int, ...]) -> Tensor:
     return hits.to(torch.uint8).argmax(dim=1)
 
 
-# losses -------------------------------------------------------------------------------
+def edge_free(features: Tensor | Csr, labels: Tensor) -> Graph:
+    """A graph of these nodes and no edges: with self-loops, each node hears only itself."""
+    n = int(features.shape[0])
+    nothing = Csr.from_scipy(sp.csr_matrix((n, n)), dtype=features.dtype, symmetric=True)
+    return Graph(features, nothing.to(features.device), labels)
 
 
 def task_cross_entropy(step: TrainingStep, own: Tensor) -> Tensor:
@@ -178,33 +141,25 @@ def distillation(student: Tensor, teacher: Tensor, temperature: float) -> Tensor
 
     over the teacher's columns, which are the first of the student's; no factor T^2.
     """
-    old = student[:, : teacher.shape[1]]
-    targets = functional.softmax(teacher / temperature, dim=1)
+    old, targets = student[:, : teacher.shape[1]], (teacher / temperature).softmax(dim=1)
     # soft targets: torch's cross-entropy takes probabilities and averages over the rows
     return functional.cross_entropy(old / temperature, targets)
 
 
 class FeatureTeacher:
-    """Embeddings under the encoder that a task starts from, beside those of a step without dropout.
-
-    With dropout they could never equal the old ones, and distillation would shrink them.
-    """
+    """Old and new embeddings of a step, both without dropout: else they could never be equal."""
 
     def __init__(self, encoder: Encoder, graph: Graph) -> None:
-        self.graph = graph
-        self.embeddings = encoder.embed(graph)
+        self.graph, self.embeddings = graph, encoder.embed(graph)
         self._last: tuple[Tensor, MiniBatch] | None = None
 
     def __call__(self, step: TrainingStep) -> tuple[Tensor, Tensor]:
         """New (with gradient) and old embeddings of the step's nodes."""
-        return step.encoder.forward(self._batch(step)), self.embeddings[step.nodes]
-
-    def _batch(self, step: TrainingStep) -> MiniBatch:
+        encoder, nodes = step.model.encoder, step.nodes
         # a full batch names the same tensor of nodes in every step: its structure is built once
-        if self._last is None or self._last[0] is not step.nodes:
-            batch = batch_of(step.encoder, self.graph, step.nodes)
-            self._last = (step.nodes, batch.for_training())
-        return self._last[1]
+        if self._last is None or self._last[0] is not nodes:
+            self._last = nodes, batch_of(encoder, self.graph, nodes).for_training()
+        return encoder.forward(self._last[1]), self.embeddings[nodes]
 
 
 def frobenius_distance(new: Tensor, old: Tensor) -> Tensor:

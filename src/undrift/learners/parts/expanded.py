@@ -1,9 +1,9 @@
-"""Embeddings that are expanded by a fixed random map, and scores that are linear in them."""
+"""Rows by fixed random maps, most of them of embeddings; scores and sums linear in them."""
 
 from __future__ import annotations
 
-from abc import ABC
-from typing import Any, Literal
+from abc import ABC, abstractmethod
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,26 +13,26 @@ from undrift.analytic.random_maps import Expansion
 from undrift.analytic.statistics import RidgeStatistics, one_hot
 from undrift.encoders.encoder import Encoder
 from undrift.graphs import Graph, ReceptiveField
-from undrift.learners.base import Learner
-from undrift.learners.kept import RowsOf
+from undrift.learners.additive import RowPlan
+from undrift.learners.base import Learner, at_nodes
+from undrift.learners.kept import Nodes
 from undrift.learners.parts.backbone import Backbone, columns_of
+from undrift.learners.parts.model_learner import TaskTraining
 from undrift.machine import need
 from undrift.sharing import is_shared, once
 from undrift.sparse import row_index
 from undrift.streams.task import Task
-
-Nodes = Literal["train", "all"]
+from undrift.typing import Progress, Rows
 
 
 def embedded(encoder: Encoder, graph: Graph, nodes: Tensor | None = None) -> Tensor:
     """Embeddings of all nodes, or of some, in float64: rows are independent, to 1e-12."""
-    field = None
     if nodes is not None and not is_shared():
-        field = ReceptiveField.of(graph, row_index(nodes, graph.num_nodes), encoder.hops)
-    if field is not None:
-        return encoder.double().embed(field.graph)[field.at]
-    h = once(lambda: encoder.double().embed(graph), "embedded", encoder, graph)
-    return h if nodes is None else h[nodes.to(h.device)]
+        index, hops = row_index(nodes, graph.num_nodes), encoder.architecture.reach
+        field = ReceptiveField.of(graph, index, hops)
+        if field is not None:
+            return encoder.double().embed(field.graph)[field.at]
+    return at_nodes(once(lambda: encoder.double().embed(graph), "embedded", encoder, graph), nodes)
 
 
 def targets_of(task: Task, classes: tuple[int, ...]) -> Tensor:
@@ -41,23 +41,22 @@ def targets_of(task: Task, classes: tuple[int, ...]) -> Tensor:
     return once(lambda: one_hot(labels, classes), "targets", task, classes)
 
 
-def checked_expansion(backbone: Backbone, alpha: int, seed: int) -> Expansion:
-    """The random map of embeddings; one that memory does not hold is an error."""
-    width = backbone.architecture().width
-    columns = width * alpha
-    what = f"an expansion by alpha = {alpha:,} to {columns:,} columns"
-    need(8 * columns**2, what, "lower alpha, or use a machine with more")
-    return Expansion(width, alpha, seed)
+def expansion_of(learner: Any) -> Expansion:
+    """The random map of a learner's embeddings; one that memory does not hold is an error."""
+    width, alpha = learner.backbone.architecture().width, learner.alpha
+    what = f"an expansion by alpha = {alpha:,} to {width * alpha:,} columns"
+    need(8 * (width * alpha) ** 2, what, "lower alpha, or use a machine with more")
+    return Expansion(width, alpha, learner.seed)
 
 
 class Expanded(Learner, ABC):
-    """For a learner whose classifier reads the embeddings of its `encoder`, expanded by `alpha`.
-
-    No dataclass itself: what is annotated here are fields of the methods.
-    """
+    """A learner, itself no dataclass, whose classifier reads expanded embeddings."""
 
     alpha: int
     backbone: Backbone
+
+    def __post_init__(self) -> None:
+        expansion_of(self)  # rejects an alpha that is none
 
     def embed(self, graph: Graph) -> Tensor:
         """The encoder's embeddings of every node: what must not drift."""
@@ -65,15 +64,8 @@ class Expanded(Learner, ABC):
         encoder: Encoder = self.learned_.encoder
         return encoder.embed(graph).cpu()
 
-    def _expansion(self) -> Expansion:
-        return checked_expansion(self.backbone, self.alpha, self.seed)
-
     def _expanded(self, encoder: Encoder, graph: Graph, nodes: Tensor | None = None) -> Tensor:
-        return self._expansion()(embedded(encoder, graph, nodes))
-
-    def _rows_by(self, encoder: Encoder) -> RowsOf:
-        """The rows that this encoder makes, as they are summed."""
-        return lambda graph, nodes: self._expanded(encoder, graph, nodes).double()
+        return expansion_of(self)(embedded(encoder, graph, nodes))
 
     def _scores(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
         scores: Tensor = self._expanded(learned.encoder, graph, nodes) @ learned.classifier
@@ -83,7 +75,24 @@ class Expanded(Learner, ABC):
         return self.backbone.architecture().reach
 
 
-# classes that weigh the same ---------------------------------------------------------
+class DrawnRows(RowPlan):
+    """Rows that depend on the seed alone, made for every node, once for learners side by side."""
+
+    hidden: tuple[int, ...]
+
+    @property
+    def furthest(self) -> int:
+        """A hop per layer."""
+        return len(self.hidden)
+
+    def rows_of(self, graph: Graph, nodes: Tensor | None = None) -> Rows:
+        """Those of all nodes or of these."""
+        every = once(lambda: self._every(graph), "rows", self, graph)
+        return every if nodes is None else every[nodes.to(every.device)]
+
+    @abstractmethod
+    def _every(self, graph: Graph) -> Rows:
+        """Those of every node."""
 
 
 def weighed(sums: ClassSums, *, balanced: bool) -> RidgeStatistics:
@@ -106,9 +115,7 @@ def mean_class_size(task: Task) -> float:
     return int(task.train.sum()) / len(task.classes)
 
 
-def balanced_rows(
-    task: Task, nodes: Nodes, share: float, seen: tuple[int, ...] | None = None
-) -> Tensor:
+def balanced_rows(task: Task, nodes: Nodes, share: float, seen: tuple[int, ...] = ()) -> Tensor:
     """A weight per row of a sum over these nodes, for sums that cannot be balanced later.
 
     Training nodes of class c weigh `share / n_c` each, n_c those of the class so far: `seen` has
@@ -128,3 +135,8 @@ def balanced_rows(
         return torch.full((n,), each, dtype=torch.float64, device=sizes.device)
 
     return once(make, "balanced rows", task, nodes, share, earlier)
+
+
+def base_encoder(learner: Any, task: Task, progress: Progress) -> Encoder:
+    """The encoder after training on the base task; its head is thrown away."""
+    return TaskTraining.of(learner, task, None).train(progress).encoder

@@ -5,32 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from undrift.encoders.adam import widened
-from undrift.encoders.encoder import Encoder, Head, batch_of
-from undrift.encoders.training import Loss, cross_entropy
-from undrift.errors import InputError
+from undrift.encoders.encoder import batch_of
+from undrift.encoders.training import Loss, Model, cross_entropy, widened
 from undrift.graphs import Graph
-from undrift.learners.parts.backbone import Backbone, Model, columns_of
+from undrift.learners.parts.backbone import columns_of
 from undrift.learners.parts.model_learner import ModelLearned, TaskTraining
-from undrift.streams.task import Task
-from undrift.typing import Progress
 
 Parameters = tuple[Tensor, ...]
 """One tensor per parameter: the encoder's weights, the head's weight, the head's bias."""
 
+DRAWS = 32  # random passes per batch: an entry is right to about 25 %
+
 NodeValue = Callable[[Tensor, Tensor], Tensor]
 """`value(logits, nodes)`: a number per node of a batch, from that node's row of logits."""
-
-
-def parameters_of(encoder: Encoder, head: Head) -> Parameters:
-    """All parameters of a model, in the order of `Parameters`."""
-    return (*encoder.weights, head.weight, head.bias)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +42,8 @@ class Penalty:
     def add(self, importance: Parameters, anchor: Parameters) -> Penalty:
         """The penalty with one task more, whose parameters may have more columns."""
         sums, anchors, rest = [], [], self.rest
-        before = zip(widened(self.importance, anchor), widened(self.anchor, anchor), strict=True)
-        for (f_old, a_old), f, a in zip(before, importance, anchor, strict=True):
+        before = widened(self.importance, anchor), widened(self.anchor, anchor)
+        for f_old, a_old, f, a in zip(*before, importance, anchor, strict=True):
             total = f_old + f
             share = torch.where(total > 0, f / total, 1.0)  # no importance at all: move along
             gap = a - a_old
@@ -71,7 +63,7 @@ class Penalty:
 
     def loss(self, strength: float, fits: Loss = cross_entropy) -> Loss:
         """`fits` plus `strength` times the penalty."""
-        return lambda step: fits(step) + strength * self(parameters_of(step.encoder, step.head))
+        return lambda step: fits(step) + strength * self(step.model.parameters)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,23 +73,11 @@ class PenaltyLearned(ModelLearned):
     penalty: Penalty
 
 
-def learn_with_penalty(
-    learner: Any,
-    task: Task,
-    progress: Progress,
-    importance: Callable[[TaskTraining, Model], Parameters],
-    *,
-    strength: float = 1.0,
-    fits: Loss = cross_entropy,
-) -> PenaltyLearned:
-    """What is known after training with the penalty so far; then the task's importance joins it."""
-    before: PenaltyLearned | None = learner.learned_
-    training = TaskTraining.of(learner, task, before)
-    model = training.train(progress, before.penalty.loss(strength, fits) if before else fits)
-    progress("importance", 0, 1)
-    found, anchor = importance(training, model), parameters_of(model.encoder, model.head)
-    penalty = before.penalty.add(found, anchor) if before else Penalty(found, anchor)
-    progress("importance", 1, 1)
+def with_penalty(training: TaskTraining, model: Model, importance: Parameters) -> PenaltyLearned:
+    """What is known after a task that pulls to its solution from now on."""
+    before: PenaltyLearned | None = training.before
+    own = importance, model.parameters
+    penalty = before.penalty.add(*own) if before else Penalty(*own)
     return PenaltyLearned(*training.known(model), penalty)
 
 
@@ -117,93 +97,86 @@ class NodeGradients:
     value: NodeValue
     batch_size: int | None = None
 
-    def sum_of_squares(self, draws: int, generator: torch.Generator) -> Parameters:
-        """`sum_n g_n^2` for every parameter, by random signs; `draws=0` is exact."""
+    def sum_of_squares(self, generator: torch.Generator, draws: int = DRAWS) -> Parameters:
+        """`sum_n g_n^2` for every parameter, by random signs."""
         sums = self._zeros()
-        for values, live in self._batches(often=True):
-            exact = draws == 0 or draws >= values.numel()
-            scale = 1.0 if exact else 1 / draws
-            for weights in _one_by_one(values) if exact else _signs(values, draws, generator):
-                for total, g in zip(sums, _gradient(values, live, weights), strict=True):
-                    total.addcmul_(g, g, value=scale)
+        for exact, passes in self._passes(generator, draws, cauchy=False):
+            for gradient in passes:
+                torch._foreach_addcmul_(sums, gradient, gradient, 1.0 if exact else 1 / draws)
         return sums
 
-    def sum_of_sizes(self, draws: int, generator: torch.Generator) -> Parameters:
-        """`sum_n |g_n|` for every parameter, by Cauchy numbers; `draws=0` is exact."""
+    def sum_of_sizes(self, generator: torch.Generator, draws: int = DRAWS) -> Parameters:
+        """`sum_n |g_n|` for every parameter, by Cauchy numbers."""
         sums = self._zeros()
-        for values, live in self._batches(often=True):
-            if draws == 0 or draws >= values.numel():
-                for weights in _one_by_one(values):
-                    for total, g in zip(sums, _gradient(values, live, weights), strict=True):
-                        total.add_(g.abs())
-                continue
-            logs = self._zeros()
-            for weights in _cauchy(values, draws, generator):
-                for total, g in zip(logs, _gradient(values, live, weights), strict=True):
-                    total.add_(g.abs_().log_())
-            unbias = math.cos(math.pi / (2 * draws)) ** draws
-            for total, log in zip(sums, logs, strict=True):
-                total.add_(log.div_(draws).exp_(), alpha=unbias)
+        for exact, passes in self._passes(generator, draws, cauchy=True):
+            found = sums if exact else self._zeros()
+            for gradient in passes:
+                sizes = [g.abs_() for g in gradient]
+                torch._foreach_add_(found, sizes if exact else [s.log_() for s in sizes])
+            if not exact:
+                unbias = math.cos(math.pi / (2 * draws)) ** draws
+                torch._foreach_add_(sums, [log.div_(draws).exp_() for log in found], alpha=unbias)
         return sums
 
     def mean(self, weights: Tensor) -> Parameters:
         """`sum_n w_n g_n / sum_n w_n`, in which nodes cancel; the batch size does not matter."""
-        total = weights[self.nodes].sum()
-        sums = self._zeros()
+        total, sums = weights[self.nodes].sum(), self._zeros()
         for gradient, weight in self._batch_means(weights):
-            for one, g in zip(sums, gradient, strict=True):
-                one.add_(g * (weight / total))
+            torch._foreach_add_(sums, [g * (weight / total) for g in gradient])
         return sums
 
     def squared_batch_means(self, weights: Tensor) -> Parameters:
         """The mean over batches of the squared gradient of a batch's mean, as in the CGLB code."""
         sums = self._zeros()
         for gradient, _ in self._batch_means(weights):
-            for one, g in zip(sums, gradient, strict=True):
-                one.addcmul_(g, g, value=1 / len(self._parts()))
+            torch._foreach_addcmul_(sums, gradient, gradient, 1 / len(self._parts()))
         return sums
 
     def _parts(self) -> Sequence[Tensor]:
         parts: Sequence[Tensor] = self.nodes.split(self.batch_size or self.nodes.numel())
         return parts
 
+    def _passes(
+        self, generator: torch.Generator, draws: int, *, cauchy: bool
+    ) -> Iterator[tuple[bool, Iterator[Parameters]]]:
+        """By batch: whether it has a pass per node, and what its backward passes give."""
+
+        def drawn() -> Tensor:  # on the CPU, so alike on any device
+            if cauchy:
+                return torch.empty(n, dtype=torch.float64).cauchy_(generator=generator)
+            return 2 * torch.randint(2, (n,), generator=generator) - 1
+
+        for values, live in self._batches(often=True):
+            n = values.numel()
+            exact = draws >= n
+            some = torch.eye(n) if exact else (drawn() for _ in range(draws))
+            numbers = (each.to(values) for each in some)
+            yield exact, (torch.autograd.grad(values, live, s, retain_graph=True) for s in numbers)
+
     def _batches(self, *, often: bool) -> Iterator[tuple[Tensor, Parameters]]:
         """Values and parameters, batch by batch; `often`: what many passes share is made once."""
-        start = parameters_of(self.model.encoder, self.model.head)
-        live = tuple(p.detach().requires_grad_() for p in start)
-        encoder = Encoder(self.model.encoder.architecture, live[:-2])
-        head = Head(*live[-2:])
+        live = tuple(p.detach().requires_grad_() for p in self.model.parameters)
+        model = self.model.with_parameters(live)
         with torch.enable_grad():
             for part in self._parts():
-                batch = batch_of(encoder, self.graph, part)
-                batch = encoder.prepared(batch) if often else batch
-                yield self.value(head(encoder.forward(batch)), part), live
+                batch = batch_of(model.encoder, self.graph, part)
+                batch = model.encoder.prepared(batch) if often else batch
+                yield self.value(model.head(model.encoder.forward(batch)), part), live
 
     def _batch_means(self, weights: Tensor) -> Iterator[tuple[Parameters, Tensor]]:
         """The gradient of each batch's weighted mean, and the sum of its weights."""
         for part, (values, live) in zip(self._parts(), self._batches(often=False), strict=True):
             mine = weights[part].to(values)
-            total = mine.sum()
-            yield torch.autograd.grad(values, live, mine / total), total
+            yield torch.autograd.grad(values, live, mine / mine.sum()), mine.sum()
 
     def _zeros(self) -> Parameters:
-        start = parameters_of(self.model.encoder, self.model.head)
-        return tuple(torch.zeros_like(p) for p in start)
+        return tuple(torch.zeros_like(p) for p in self.model.parameters)
 
 
-def check_draws(draws: int, least: int) -> None:
-    """Reject a number of random passes that the estimator cannot work with."""
-    if draws != 0 and draws < least:
-        raise InputError(
-            f"draws must be 0 (one exact pass per node) or at least {least}, not {draws}"
-        )
-
-
-def loss_gradients(
-    backbone: Backbone, model: Model, task: Task, classes: tuple[int, ...]
-) -> tuple[NodeGradients, Tensor]:
+def loss_gradients(training: TaskTraining, model: Model) -> tuple[NodeGradients, Tensor]:
     """Gradients of the training nodes' cross-entropies, and what each node weighs in the loss."""
-    nodes, columns = task.train.nonzero().flatten(), columns_of(task.graph, classes)
+    task, backbone = training.task, training.learner.backbone
+    nodes, columns = task.train.nonzero().flatten(), columns_of(task.graph, training.classes)
 
     def losses(logits: Tensor, part: Tensor) -> Tensor:
         return functional.cross_entropy(logits, columns[part], reduction="none")
@@ -212,27 +185,3 @@ def loss_gradients(
     mine = columns[nodes]
     weights[nodes] = 1 / torch.bincount(mine)[mine] if backbone.class_weighted else 1.0
     return NodeGradients(model, task.graph, nodes, losses, backbone.batch_size), weights
-
-
-def _gradient(values: Tensor, live: Parameters, weights: Tensor) -> Parameters:
-    return torch.autograd.grad(values, live, weights, retain_graph=True)
-
-
-def _one_by_one(values: Tensor) -> Iterator[Tensor]:
-    for n in range(values.numel()):
-        weights = torch.zeros_like(values)
-        weights[n] = 1
-        yield weights
-
-
-def _signs(values: Tensor, draws: int, generator: torch.Generator) -> Iterator[Tensor]:
-    # drawn on the CPU, so alike on any device
-    for _ in range(draws):
-        coins = torch.randint(2, (values.numel(),), generator=generator)
-        yield (2 * coins - 1).to(values)
-
-
-def _cauchy(values: Tensor, draws: int, generator: torch.Generator) -> Iterator[Tensor]:
-    for _ in range(draws):
-        numbers = torch.empty(values.numel(), dtype=torch.float64).cauchy_(generator=generator)
-        yield numbers.to(values)

@@ -3,54 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from undrift.encoders.training import Loss, cross_entropy
+from undrift.encoders.training import Loss, Model, cross_entropy
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, at_nodes
-from undrift.learners.kept import Inventory, RowsOf
-from undrift.learners.parts.backbone import Backbone, Model, generator_for
+from undrift.learners.kept import Inventory
+from undrift.learners.parts.backbone import Backbone, FeatureTeacher, generator_for
 from undrift.sharing import drawn_once
 from undrift.streams.task import Task, joined
-from undrift.typing import Progress
-
-
-@dataclass(kw_only=True)
-class ModelLearner(Learner, ABC):
-    """A learner whose knowledge has a `model`: its logits are the scores. Methods add `_learn`.
-
-    `no_sums`: what is kept that is no sum over rows (`Inventory.rest`).
-    """
-
-    no_sums: ClassVar[tuple[str, ...]] = ("model",)
-
-    def embed(self, graph: Graph) -> Tensor:
-        """The encoder's embeddings of every node."""
-        self._check_graph(graph)
-        model: Model = self.learned_.model
-        return model.embed(graph).cpu()
-
-    def _scores(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
-        return at_nodes(learned.model.double().logits(graph), nodes)
-
-    def _hops(self, learned: Any, graph: Graph, nodes: Tensor) -> int | Tensor | None:
-        hops: int = learned.model.encoder.hops
-        return hops
-
-    def _temperature(self, learned: Any) -> float | None:
-        return 1.0
-
-    def _inventory(self, learned: Any) -> Inventory:
-        return Inventory(rest=self.no_sums)
-
-
-def rows_by(model: Model) -> RowsOf:
-    """Embeddings as rows, in float64."""
-    return lambda graph, nodes: model.double().embed(graph)[nodes]
+from undrift.typing import Progress, silent
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,11 +39,12 @@ def base_training(backbone: Backbone, task: Task) -> tuple[object, ...]:
 class TaskTraining:
     """Task t as it reaches a learner with one growing model.
 
-    `classes` are all classes seen, new ones last; the head of `model` has grown by those.
+    `classes`: all seen, by which the head of `model` has grown. `before`: what was known, if any.
     """
 
     learner: Any
     task: Task
+    before: Any
     t: int
     classes: tuple[int, ...]
     model: Model
@@ -93,13 +61,18 @@ class TaskTraining:
             model = replace(before.model, head=before.model.head.grow(new, generator))
         else:
             model = learner.backbone.model_for(task.graph, len(classes), generator)
-        return cls(learner, task, t, classes, model, generator)
+        return cls(learner, task, before, t, classes, model, generator)
 
     @property
     def own(self) -> Tensor:
         """The head's columns of the task's classes."""
         places = [self.classes.index(c) for c in self.task.classes]
         return torch.tensor(places, device=self.task.graph.device)
+
+    @cached_property
+    def teacher(self) -> FeatureTeacher:
+        """The encoder that training starts from."""
+        return FeatureTeacher(self.model.encoder, self.task.graph)
 
     def known(self, model: Model) -> tuple[tuple[int, ...], int, int, Model]:
         """The parts of `ModelLearned` after the task."""
@@ -108,13 +81,65 @@ class TaskTraining:
     def train(self, progress: Progress, loss: Loss = cross_entropy) -> Model:
         """The model after training; the first task's plain training is shared between methods."""
         backbone: Backbone = self.learner.backbone
+        given, noise = (self.model, self.task, self.classes), self.generator
 
         def train() -> Model:
-            given, generator = (self.model, self.task, self.classes), self.generator
-            return backbone.train(
-                *given, t=self.t, generator=generator, progress=progress, loss=loss
-            )
+            return backbone.train(*given, t=self.t, generator=noise, progress=progress, loss=loss)
 
         if self.t > 0 or loss is not cross_entropy:
             return train()
-        return drawn_once(train, self.generator, *base_training(backbone, self.task))
+        return drawn_once(train, noise, *base_training(backbone, self.task))
+
+
+@dataclass(kw_only=True)
+class ModelLearner(Learner, ABC):
+    """A learner whose knowledge has a `model`: its logits are the scores.
+
+    Every task trains the model on `_loss`; then `_kept` says what is known, under the name `phase`
+    in progress and costs. `no_sums`: what is kept that is no sum over rows (`Inventory.rest`).
+    """
+
+    returns: ClassVar[bool] = True
+    keeps: ClassVar[str] = "one encoder and head"
+    learned_type: ClassVar[Any] = ModelLearned
+    no_sums: ClassVar[tuple[str, ...]] = ("model",)
+    phase: ClassVar[str] = ""
+
+    backbone: Backbone = field(default_factory=Backbone)
+
+    def embed(self, graph: Graph) -> Tensor:
+        """The encoder's embeddings of every node."""
+        self._check_graph(graph)
+        model: Model = self.learned_.model
+        return model.embed(graph).cpu()
+
+    def _learn(self, task: Task, progress: Progress) -> Any:
+        training, told = self._training(task), progress if self.phase else silent
+        model = training.train(progress, self._loss(training))
+        told(self.phase, 0, 1)
+        known = self._kept(training, model)
+        told(self.phase, 1, 1)
+        return known
+
+    def _training(self, task: Task) -> TaskTraining:
+        return TaskTraining.of(self, task, self.learned_)
+
+    def _loss(self, training: TaskTraining) -> Loss:
+        """What a step of the task's training makes small."""
+        return cross_entropy
+
+    def _kept(self, training: TaskTraining, model: Model) -> Any:
+        """What is known with the trained model; the data is still there."""
+        return ModelLearned(*training.known(model))
+
+    def _scores(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
+        return at_nodes(learned.model.double().logits(graph), nodes)
+
+    def _hops(self, learned: Any, graph: Graph, nodes: Tensor) -> int | Tensor | None:
+        return self.backbone.architecture().reach
+
+    def _temperature(self, learned: Any) -> float | None:
+        return 1.0
+
+    def _inventory(self, learned: Any) -> Inventory:
+        return Inventory(rest=self.no_sums)

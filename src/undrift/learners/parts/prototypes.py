@@ -2,85 +2,87 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 
-from undrift.learners.kept import KeptSum, RowsOf
+from undrift.encoders.training import Model
+from undrift.learners.kept import KeptSum
+from undrift.learners.parts.backbone import columns_of
+from undrift.learners.parts.model_learner import TaskTraining
+
+
+class ClassTensors(ABC):
+    """What is kept of each class: all fields of a subclass are tensors with a row per class."""
+
+    means: Tensor
+    counts: Tensor
+
+    @abstractmethod
+    def pooled(self, other: Self) -> Self:
+        """The same classes with both sides' nodes."""
+
+    def of(self, some: Tensor) -> Self:
+        """Those of some classes, by number or mask."""
+        return type(self)(**{name: each[some] for name, each in vars(self).items()})
+
+    def joined(self, later: Self, columns: Tensor) -> Self:
+        """With those of a task, whose classes have these columns: known ones are pooled."""
+        new = columns >= self.counts.numel()
+        there, kept, more = columns[~new], vars(self), vars(later.of(new))
+        if there.numel():
+            pooled = vars(self.of(there).pooled(later.of(~new)))
+            kept = {name: each.index_put((there,), pooled[name]) for name, each in kept.items()}
+        return type(self)(**{name: torch.cat([each, more[name]]) for name, each in kept.items()})
+
+    def kept(self, learned: Any, name: str, *where: str, **more: Any) -> KeptSum:
+        """As the sums that they are, over embeddings by the model of what was learned."""
+        width, count = int(self.means.shape[1]), int(self.counts.sum())
+        return KeptSum(
+            name,
+            lambda graph, nodes: learned.model.double().embed(graph)[nodes],
+            width,
+            count,
+            learned.classes,
+            where,
+            make_means=lambda: self.means.double().T,
+            counts=self.counts.double(),
+            current=False,
+            **more,
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class Prototypes:
-    """What is kept of each class: `means` `[classes, d]`, `spreads`, and `counts` of nodes.
-
-    A spread is a radius (`[classes]`) or a covariance (`[classes, d, d]`).
-    """
+class Prototypes(ClassTensors):
+    """A mean of each class, `[classes, d]`, and its spread: a radius or a `[d, d]` covariance."""
 
     means: Tensor
     spreads: Tensor
     counts: Tensor
 
-    def joined(self, later: Prototypes, columns: Tensor) -> Prototypes:
-        """With those of a task, whose classes have these columns: known ones are pooled."""
-        new = columns >= self.counts.numel()
-        there, back = columns[~new], later.of(~new)
-        kept = Prototypes(self.means.clone(), self.spreads.clone(), self.counts.clone())
-        if there.numel():
-            pooled = self.of(there).pooled(back)
-            kept.means[there], kept.spreads[there] = pooled.means, pooled.spreads
-            kept.counts[there] = pooled.counts
-        more = later.of(new)
-        return Prototypes(
-            torch.cat([kept.means, more.means]),
-            torch.cat([kept.spreads, more.spreads]),
-            torch.cat([kept.counts, more.counts]),
-        )
-
-    def of(self, some: Tensor) -> Prototypes:
-        """Those of some classes, by number or mask."""
-        return Prototypes(self.means[some], self.spreads[some], self.counts[some])
-
     def pooled(self, other: Prototypes) -> Prototypes:
-        """The same classes with both sides' nodes, by the parallel-axis rule."""
+        """By the parallel-axis rule."""
         total = self.counts + other.counts
-        share = (other.counts / total).unsqueeze(1)
+        share = other.counts / total
         gap = other.means.double() - self.means.double()
-        mean = self.means.double() + share * gap
+        mean = self.means.double() + share.unsqueeze(1) * gap
         if self.spreads.dim() == 1:
-            between = (share * (1 - share)).squeeze(1) * gap.square().mean(dim=1)
-            within = torch.lerp(
-                self.spreads.double().square(), other.spreads.double().square(), share.squeeze(1)
-            )
-            spread = (within + between).sqrt()
+            between = share * (1 - share) * gap.square().mean(dim=1)
+            mine, theirs = (p.spreads.double().square() for p in (self, other))
+            spread = (torch.lerp(mine, theirs, share) + between).sqrt()
         else:
             a, b = ((p.counts - 1).view(-1, 1, 1) * p.spreads.double() for p in (self, other))
             outer = gap.unsqueeze(2) * gap.unsqueeze(1)
-            between = (share.squeeze(1) * self.counts).view(-1, 1, 1) * outer
+            between = (share * self.counts).view(-1, 1, 1) * outer
             spread = (a + b + between) / (total - 1).view(-1, 1, 1)
         return Prototypes(mean.to(self.means), spread.to(self.spreads), total)
 
-    def moved(self, by: Tensor) -> Prototypes:
-        """Each mean moved by its row; the spreads stay as they are."""
-        return Prototypes(self.means + by.to(self.means), self.spreads, self.counts)
-
-    def kept(self, rows: RowsOf, classes: tuple[int, ...], where: tuple[str, ...]) -> KeptSum:
-        """As the sums that they are: a mean and a covariance tell the second moment."""
-        return KeptSum(
-            "prototypes",
-            rows,
-            int(self.means.shape[1]),
-            int(self.counts.sum()),
-            classes,
-            where,
-            make_class_grams=self.second_moments if self.spreads.dim() == 3 else None,
-            make_means=lambda: self.means.double().T,
-            counts=self.counts.double(),
-            current=False,
-        )
-
     def second_moments(self) -> Tensor:
-        """`[classes, d, d]`: the sum of `h h^T` over the nodes of each class."""
+        """`[classes, d, d]`: the sum of `h h^T` over the nodes of each class, of covariances."""
         means, counts = self.means.double(), self.counts.double().view(-1, 1, 1)
         scatter = self.spreads.double() * (counts - 1).clamp(min=1)
         return scatter + counts * means.unsqueeze(2) * means.unsqueeze(1)
@@ -111,25 +113,44 @@ class Sampler:
     def draw(self, per_class: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """So many samples of each class, one class after the other, with their columns."""
         samples = self.means.unsqueeze(1) + self.noise(per_class, generator)
-        return samples.flatten(0, 1), columns_for(self.means, per_class)
+        return samples.flatten(0, 1), self.columns(per_class)
+
+    def columns(self, per_class: int) -> Tensor:
+        """The column of each sample when every class has so many, one class after the other."""
+        return torch.arange(len(self.means), device=self.means.device).repeat_interleave(per_class)
 
 
-def columns_for(means: Tensor, per_class: int) -> Tensor:
-    """The column of each sample when every class has so many, one class after the other."""
-    return torch.arange(means.shape[0], device=means.device).repeat_interleave(per_class)
+def prototypes_of(
+    h: Tensor, columns: Tensor, classes: int, summary: Callable[[Tensor], tuple[Tensor, Tensor]]
+) -> Prototypes:
+    """Of the rows of each column; `summary` makes a mean and a spread of float64 rows."""
+    found = [summary(h[columns == column].double()) for column in range(classes)]
+    means, spreads = (torch.stack(each).to(h) for each in zip(*found, strict=True))
+    return Prototypes(means, spreads, columns.bincount(minlength=classes).double())
 
 
-def gaussian_prototypes(h: Tensor, columns: Tensor, classes: int) -> Prototypes:
-    """Mean and unbiased covariance (zero of a single row) of the rows of each column."""
-    means, covariances = [], []
-    for column in range(classes):
-        rows = h[columns == column].double()
-        mean = rows.mean(dim=0)
-        centred = rows - mean
-        means.append(mean)
-        covariances.append(centred.T @ centred / max(rows.shape[0] - 1, 1))
-    counts = columns.bincount(minlength=classes).double()
-    return Prototypes(torch.stack(means).to(h), torch.stack(covariances).to(h), counts)
+def gaussian(rows: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and unbiased covariance; zero of a single row."""
+    mean = rows.mean(dim=0)
+    centred = rows - mean
+    return mean, centred.T @ centred / max(rows.shape[0] - 1, 1)
+
+
+def followed(
+    training: TaskTraining,
+    model: Model,
+    summary: Callable[[Tensor], tuple[Tensor, Tensor]],
+    drift: Callable[[Tensor, Tensor, Tensor], Tensor],
+) -> Prototypes:
+    """The task's prototypes beside those of before, moved by `drift` of the training nodes."""
+    task = training.task
+    h, columns = model.embed(task.graph)[task.train], columns_of(task.graph, task.classes)
+    found = prototypes_of(h, columns[task.train], len(task.classes), summary)
+    if training.before is None:
+        return found
+    known: Prototypes = training.before.prototypes
+    by = drift(known.means, training.teacher.embeddings[task.train], h).to(known.means)
+    return replace(known, means=known.means + by).joined(found, training.own)
 
 
 def semantic_drift(affinity: Tensor, old: Tensor, new: Tensor) -> Tensor:

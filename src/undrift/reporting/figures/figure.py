@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
+from itertools import chain
+from math import isnan
 from typing import Any
 
 from undrift.errors import InputError
@@ -28,8 +30,12 @@ AT_ONCE = 4  # streams in a figure: as many panels as fill a page
 class Figure:
     """A figure: its file's name, what stands under it, and what draws it.
 
-    `draw` gets the records of a folder of runs (`undrift.experiments.store.Records`) and returns a
-    matplotlib figure, or None where there is nothing to draw. `left_out` says why it cannot.
+    `draw` gets the records of a folder of runs and returns a matplotlib figure, or None where
+    there is nothing to draw. `left_out` says why it cannot; `package` is where it comes from.
+
+    >>> mine = Figure("mine", "My figure", "What it shows.", draw=lambda records: None)
+    >>> mine.name, mine.left_out
+    ('mine', '')
     """
 
     name: str
@@ -37,6 +43,7 @@ class Figure:
     caption: str
     draw: Callable[[Records], Any]
     left_out: str = ""
+    package: str = "undrift"
 
 
 def ready(make: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[[Records], Any]:
@@ -58,16 +65,27 @@ class Shown:
     @cached_property
     def every(self) -> Groups:
         """The runs that stand for every method on every stream, also where classes come back."""
-        return standing(self.records.results, self.records.manifests)
+        return self.having(HEADLINE.key)
+
+    def having(self, key: str) -> Groups:
+        """The runs that stand for every method on every stream, of those with this metric."""
+        results = self.records.results.items()
+        mine = {run: result for run, result in results if not isnan(result.value(key))}
+        return standing(mine, self.records.manifests)
+
+    @cached_property
+    def compared(self) -> Groups:
+        """The same of every stream by the first metric that a run on it has."""
+        found: dict[str, Mapping[str, Sequence[Result]]] = {}
+        for key in METRICS:
+            found |= {s: methods for s, methods in self.having(key).items() if s not in found}
+        return found
 
     @cached_property
     def groups(self) -> Groups:
         """Those of streams in which no class comes back: they have tasks."""
-        return {
-            stream: found
-            for stream, found in self.every.items()
-            if not any(run.returning for runs in found.values() for run in runs)
-        }
+        every = {s: [*chain.from_iterable(found.values())] for s, found in self.every.items()}
+        return {s: self.every[s] for s, runs in every.items() if not any(r.returning for r in runs)}
 
 
 def pages(name: str, streams: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
@@ -77,16 +95,15 @@ def pages(name: str, streams: Sequence[str]) -> Iterator[tuple[str, Sequence[str
 
 
 def of_all_streams(
-    shown: Shown, name: str, title: str, caption: str, make: Callable[..., Any], *args: Any
+    groups: Groups, name: str, title: str, caption: str, make: Callable[..., Any], *args: Any
 ) -> Iterator[Figure]:
     """A figure of all methods on four streams at a time; `%s` in the words names the streams."""
-    if not shown.every:
-        yield missing(name, "there is no finished run of any method")
-    for page, streams in pages(name, list(shown.every)):
-        here = {stream: shown.every[stream] for stream in streams}
-        titles = named(here)
-        draw = ready(make, here, *args)
-        yield Figure(page, title.replace("%s", titles), caption.replace("%s", titles), draw)
+    if not groups:
+        yield missing(name, "no finished run of a method has what it shows")
+    for page, streams in pages(name, list(groups)):
+        here = {stream: groups[stream] for stream in streams}
+        about, words = (text.replace("%s", named(here)) for text in (title, caption))
+        yield Figure(page, about, words, ready(make, here, *args))
 
 
 def named(groups: Groups) -> str:
@@ -107,32 +124,23 @@ FIGURES = Registry(
 
 def all_figures(records: Records) -> list[Figure]:
     """Every figure, those that cannot be drawn with the reason; nothing is drawn yet."""
-    shown = Shown(records)
-    return [figure for name in FIGURES.names() for figure in _figures(name, shown)]
-
-
-def _figures(name: str, shown: Shown) -> list[Figure]:
-    if name in FIGURES.own:
-        return list(FIGURES.load(name)(shown))
-
-    # another package's code may fail in any way: the rest of the report is made all the same
-    def told(error: Exception) -> str:
-        if isinstance(error, InputError):
-            return str(error)
-        return f"the package {FIGURES.origin(name)} failed ({type(error).__name__}: {error})"
-
-    def guarded(draw: Callable[[Records], Any], records: Records) -> Any:
+    shown, every = Shown(records), []
+    for name in FIGURES.names():
+        package = FIGURES.origin(name)
         try:
-            return draw(records)
+            found = FIGURES.load(name)
+            if not isinstance(found, Figure) and not callable(found):
+                where = FIGURES.where(name)
+                raise InputError(f"{where} is no Figure, nor a function that gives some")
+            figures = [found] if isinstance(found, Figure) else found(shown)
+            every += [replace(each, package=package) for each in figures]
         except Exception as error:
-            raise InputError(told(error)) from error
+            every.append(missing(name, failure(error, package)))
+    return every
 
-    try:
-        found: Figure | Callable[[Shown], Iterable[Figure]] | Any = FIGURES.load(name)
-        if not isinstance(found, Figure) and not callable(found):
-            where = FIGURES.where(name)
-            return [missing(name, f"{where} is no Figure, nor a function that gives some")]
-        figures = [found] if isinstance(found, Figure) else list(found(shown))
-    except Exception as error:
-        return [missing(name, told(error))]
-    return [replace(each, draw=partial(guarded, each.draw)) for each in figures]
+
+def failure(error: Exception, package: str) -> str:
+    """Why a figure is left out. Its code may fail in any way: the rest of the report is made."""
+    if isinstance(error, InputError):
+        return str(error)
+    return f"the package {package} failed ({type(error).__name__}: {error})"

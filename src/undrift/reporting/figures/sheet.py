@@ -1,8 +1,4 @@
-"""The sheet a figure is drawn on: its size in print, its fonts, and panels placed in mm.
-
-A figure is put into a paper without scaling. Panels are placed by hand: labels are moved apart by
-how large a panel is, which must be known while drawing.
-"""
+"""The sheet a figure is drawn on: its size in print, its fonts, and panels placed in mm."""
 
 from __future__ import annotations
 
@@ -10,10 +6,11 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache, wraps
 from io import BytesIO
 from pathlib import Path
-from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
-from undrift.errors import not_installed, unknown_name
+import numpy as np
+
+from undrift.errors import not_installed
 from undrift.storage.files import write_atomically
 
 if TYPE_CHECKING:
@@ -27,7 +24,6 @@ TOP, BOTTOM = 5.5, 8.5  # over a panel for its heading, and under it for its axi
 MATHS = r"$%s_{\mathrm{%s}}$"  # how a figure writes the symbol of a metric
 _INCH = 25.4
 _POINT = _INCH / 72
-SUFFIXES = (".pdf", ".png", ".svg")
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -70,10 +66,7 @@ def blank(width: float, height: float) -> Figure:
 def panels(
     count: int, height: float, *, right: float, head: float = 0.0, width: float = COLUMN
 ) -> tuple[Figure, list[Axes], float]:
-    """A figure of equal panels under each other, and how wide each is.
-
-    `right` and `head` are kept free beside each panel and over all of them.
-    """
+    """Equal panels under each other, `right` and `head` free beside and over them; their width."""
     left, down = 10.0, height + TOP + BOTTOM  # left: for the name of the axis
     inner = width - left - right
     figure = blank(width, head + count * down)
@@ -85,8 +78,7 @@ def panel(figure: Figure, left: float, top: float, width: float, height: float) 
     """Axes in mm from the upper left corner of the figure."""
     across, down = (float(inches) * _INCH for inches in figure.get_size_inches())
     box = (left / across, 1 - (top + height) / down, width / across, height / down)
-    axes: Axes = figure.add_axes(box)
-    return axes
+    return figure.add_axes(box)
 
 
 def dress(axes: Axes, grid: Literal["x", "y", "both"] | None = None) -> None:
@@ -109,9 +101,8 @@ def heading(axes: Axes, title: str, rest: str = "", *, lift: float = 0.0) -> Non
     """A bold title over the left end of the axes, and plain words after it, `lift` mm higher up."""
     place: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
     place |= {"xy": (0, 1), "annotation_clip": False}
-    up = 4 + lift / _POINT
+    after, up = text_width(title, LARGE, "bold") / _POINT + 6, 4 + lift / _POINT
     axes.annotate(title, xytext=(0, up), fontsize=LARGE, weight="bold", **place)
-    after = text_width(title, LARGE, "bold") / _POINT + 6
     axes.annotate(rest, xytext=(after, up), fontsize=PLAIN, color="#444444", **place)
 
 
@@ -152,39 +143,28 @@ def limits(low: float, high: float) -> tuple[float, float]:
 
 
 def spread_apart(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Ascending places moved as little as possible to lie `gap` apart, from low to high.
+    """Ascending places moved as little as possible (a monotone regression) to lie `gap` apart."""
+    from scipy.optimize import isotonic_regression
 
-    Place k minus k gaps must not decrease: a monotone regression, by pooling neighbours.
-    """
-    pools: list[list[float]] = []
-    for k, place in enumerate(places):
-        pools.append([place - k * gap])
-        while len(pools) > 1 and fmean(pools[-1]) < fmean(pools[-2]):
-            last = pools.pop()
-            pools[-1].extend(last)
-    most = high - (len(places) - 1) * gap
-    level = [max(min(fmean(pool), most), low) for pool in pools for _ in pool]
-    return [height + k * gap for k, height in enumerate(level)]
-
-
-def check_suffix(path: str | Path) -> str:
-    """The suffix of a figure's path; one that cannot be written is an `InputError`."""
-    suffix = Path(path).suffix.lower()
-    if suffix not in SUFFIXES:
-        raise unknown_name("kind of figure", suffix, SUFFIXES)
-    return suffix
+    gaps = gap * np.arange(len(places))
+    level = isotonic_regression(np.asarray(places) - gaps).x
+    return [float(place) for place in np.clip(level, low, max(high - gaps[-1], low)) + gaps]
 
 
 def write_figure(figure: Figure, path: str | Path) -> None:
     """Write a figure in the form of the path's suffix, whole or not at all."""
+    write_atomically(path, figure_bytes(figure, Path(path).suffix[1:].lower()))
+
+
+def figure_bytes(figure: Figure, kind: str) -> bytes:
+    """A figure as the bytes of a file: the same results give the same, on every machine."""
     from matplotlib import rc_context, rcdefaults, rcParams
 
-    kind = check_suffix(path).removeprefix(".")
-    # no date and a fixed salt: the same results give the same file
+    # no date and a fixed salt
     dated: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
     image = BytesIO()
     with rc_context():
-        rcdefaults()  # not the user's: the same file on every machine
+        rcdefaults()  # not the user's
         rcParams.update({"svg.hashsalt": "undrift", "svg.fonttype": "path", "pdf.fonttype": 42})
         figure.savefig(image, format=kind, dpi=160, metadata=dated[kind])
-    write_atomically(path, image.getvalue())
+    return image.getvalue()

@@ -18,8 +18,7 @@ _COLOURS = {"vermilion": "#D55E00", "orange": "#E69F00", "pink": "#CC79A7", "blu
 _COLOURS |= {"sky": "#56B4E9", "green": "#009E73", "black": "#000000", "grey": "#8C8C8C"}
 _COLOURS |= {"indigo": "#332288", "wine": "#882255", "olive": "#8F8F2E", "forest": "#117733"}
 # Colour, dash and marker of our methods, in their order. A colour is used twice at most, once as a
-# full line and once dashed. No two share a marker (a hollow square is not a full one), and lines
-# of the same dash differ in colour for everyone: the test computes it.
+# full line and once dashed. No two share a marker; a hollow square is not a full one.
 _LOOKS = r"""
     grey : X         black - 8        orange - <        wine -- >        forest -- d
     indigo -- p      orange -- s      olive -. h        pink -- H        pink - v
@@ -30,16 +29,13 @@ _LOOKS = r"""
 # for methods of other packages: none of these pairs of dash and colour is one of ours
 _SPARE_COLOURS = ("green", "wine", "indigo", "sky", "orange", "pink", "forest")
 _SPARE_DASHES = (":", (0, (3, 1, 1, 1, 1, 1)))
-_SPARE_MARKERS = tuple(f"${letter}$" for letter in "ABCDEFGKLMNPQRSTUVWXYZ")
+_SPARE_LETTERS = tuple("ABCDEFGKLMNPQRSTUVWXYZ")
 
 
 def style_of(method: str) -> dict[str, Any]:
     """The colour, dash and marker of a method, hollow where it keeps examples.
 
     A method that is not ours gets its look from a hash of its name, its first letter as marker.
-
-    >>> style_of("adr")["color"], style_of("my-method")["marker"]
-    ('#D55E00', '$M$')
     """
     ours = dict(zip(REGISTRY.own, zip(*[iter(_LOOKS.split())] * 3, strict=True), strict=False))
     colour, dash, marker = ours.get(method) or _look_by_name(method)
@@ -52,10 +48,9 @@ def _look_by_name(method: str) -> tuple[str, Any, str]:
     number = crc32(method.encode())  # not hash(): that differs from process to process
     number, colour = divmod(number, len(_SPARE_COLOURS))
     number, dash = divmod(number, len(_SPARE_DASHES))
-    letter = f"${display(method)[:1].upper()}$"
-    if letter not in _SPARE_MARKERS:
-        letter = _SPARE_MARKERS[number % len(_SPARE_MARKERS)]
-    return _SPARE_COLOURS[colour], _SPARE_DASHES[dash], letter
+    letter = display(method)[:1].upper()
+    letter = letter if letter in _SPARE_LETTERS else _SPARE_LETTERS[number % len(_SPARE_LETTERS)]
+    return _SPARE_COLOURS[colour], _SPARE_DASHES[dash], f"${letter}$"
 
 
 def is_bold(method: str) -> bool:
@@ -71,16 +66,14 @@ def name_style(method: str) -> dict[str, Any]:
 
 def ink(colour: str) -> str:
     """The colour as dark as text on white needs: at least 4.5 to 1 of contrast."""
-    parts = [int(colour[k : k + 2], 16) for k in (1, 3, 5)]
-    while _luminance(parts) > 0.18:  # (1 + 0.05) / (0.18 + 0.05) > 4.5
+    parts, luminance = list(bytes.fromhex(colour[1:])), 1.0
+    while luminance > 0.18:  # (1 + 0.05) / (0.18 + 0.05) > 4.5
+        shares = [part / 255 for part in parts]
+        linear = [p / 12.92 if p < 0.04 else ((p + 0.055) / 1.055) ** 2.4 for p in shares]
+        luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+        colour = "#" + "".join(f"{part:02X}" for part in parts)
         parts = [int(part * 0.96) for part in parts]
-    return "#" + "".join(f"{part:02X}" for part in parts)
-
-
-def _luminance(parts: list[int]) -> float:
-    shares = [part / 255 for part in parts]
-    linear = [p / 12.92 if p < 0.04 else ((p + 0.055) / 1.055) ** 2.4 for p in shares]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return colour
 
 
 def display(method: str) -> str:
@@ -105,7 +98,5 @@ def panel_words(found: Mapping[str, Sequence[Result]]) -> tuple[str, str]:
 
 def seeds_of(groups: Iterable[Sequence[Result]]) -> str:
     """How many seeds were run, in words."""
-    counts = sorted({len(group) for group in groups})
-    if counts == [1]:
-        return "one seed"
-    return f"{counts[0]} seeds" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
+    low, *_, high = (*sorted(counts := {len(group) for group in groups}), max(counts))
+    return f"{low} to {high} seeds" if low < high else "one seed" if low == 1 else f"{low} seeds"

@@ -1,20 +1,21 @@
-"""What accuracy costs: A_avg against the bytes a method keeps, or against its seconds."""
+"""What accuracy costs: the first metric against the bytes a method keeps, or its seconds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import log10
+from math import isnan, log10
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from undrift.evaluation.metrics import METRICS, Metric
 from undrift.experiments.result import Result
 from undrift.formatting import size
 from undrift.reporting.figures import sheet
-from undrift.reporting.figures.figure import HEADLINE, Figure, Groups, Shown, of_all_streams
+from undrift.reporting.figures.figure import Figure, Groups, Shown, of_all_streams
 from undrift.reporting.figures.style import display, name_style, panel_words, style_of
-from undrift.reporting.names import method_facts, metric_value, symbol
+from undrift.reporting.names import method_facts, symbol
 from undrift.reporting.tables.comparison import spread_of
 
 if TYPE_CHECKING:
@@ -27,21 +28,22 @@ _STEPS = "#B0B0B0"
 _MARK = 1.0  # half the width of a mark, in mm
 _LEAST = {"bytes": 1.0, "seconds": 1e-3}  # a log scale has no zero
 # of the places of names: those tried around a point (at a distance in heights of a line), and what
-# is lost by covering, leaving the room and crossing, beside 1 for a line's height away
-_TURNS, _REACH, _SWEEPS = 16, (0.0, 0.9, 2.0, 3.4, 5.2, 7.5, 10.5), 6
-_COVERS, _OUTSIDE, _CROSSES = 60.0, 100.0, 0.6
+# is lost by covering and by leaving the room, beside 1 for a line's height away
+_TURNS, _REACH, _CROWD = 16, (0.0, 0.9, 2.0, 3.4, 5.2, 7.5, 10.5), 12
+_COVERS, _OUTSIDE = 60.0, 100.0
 
 
 def figures(shown: Shown) -> Iterator[Figure]:
     """Accuracy against bytes, then against seconds, four streams at a time."""
+    shown_by = dict.fromkeys(map(_metric_of, shown.compared.values()))
+    names = " and ".join(f"{metric.title} {metric.symbol}" for metric in shown_by)
+    caption = (
+        "On %s; mean over seeds. Hollow marks keep examples; grey steps join the methods that "
+        "no other beats in both, bounds left out."
+    )
     for against, what in (("bytes", "the bytes kept"), ("seconds", "the seconds of a run")):
-        title = f"{HEADLINE.title.capitalize()} {HEADLINE.symbol} against {what}"
-        caption = (
-            "On %s; mean over seeds. Hollow marks keep examples; grey steps join the methods that "
-            "no other beats in both, bounds left out."
-        )
-        name = f"accuracy-{against}"
-        yield from of_all_streams(shown, name, title, caption, trade_off_figure, against)
+        words = f"accuracy-{against}", f"{names[:1].upper()}{names[1:]} against {what}", caption
+        yield from of_all_streams(shown.compared, *words, trade_off_figure, against)
 
 
 class _Point(NamedTuple):
@@ -53,10 +55,11 @@ class _Point(NamedTuple):
 
 @sheet.house_style
 def trade_off_figure(groups: Groups, against: Literal["bytes", "seconds"]) -> Any:
-    """A_avg by class against what is kept after the last task, or against the run's seconds."""
+    """A stream's first metric against what is kept at the end, or against the run's seconds."""
     figure, panels, inner = sheet.panels(len(groups), _HEIGHT, right=_RIGHT, head=_KEY)
     for axes, found in zip(panels, groups.values(), strict=True):
-        _draw(axes, [_point(*each, against) for each in found.items()], inner)
+        metric = _metric_of(found)
+        _draw(axes, [_point(*each, metric, against) for each in found.items()], metric, inner)
         axes.set_xlabel(_axis(against, found), fontsize=sheet.PLAIN, labelpad=1)
         _ticks(axes, against)
         sheet.heading(axes, *panel_words(found))
@@ -70,24 +73,31 @@ def trade_off_figure(groups: Groups, against: Literal["bytes", "seconds"]) -> An
     return figure
 
 
-def _point(method: str, runs: Sequence[Result], against: str) -> _Point:
+def _metric_of(found: Mapping[str, Sequence[Result]]) -> Metric:
+    """The metric by which these methods are compared: the first that all runs have."""
+    every = [run for runs in found.values() for run in runs]
+    return next(m for m in METRICS.values() if not any(isnan(run.value(m.key)) for run in every))
+
+
+def _point(method: str, runs: Sequence[Result], metric: Metric, against: str) -> _Point:
     spent = [run.cost for run in runs]
     x = fmean(cost.kept_bytes if against == "bytes" else cost.total_seconds for cost in spent)
-    y = spread_of(metric_value(run.metrics.by_class, HEADLINE.key) for run in runs)
+    y = spread_of(run.value(metric.key) for run in runs)
     return _Point(method, max(x, _LEAST[against]), y.mean, y.deviation)
 
 
 def _axis(against: str, found: Mapping[str, Sequence[Result]]) -> str:
     if against == "bytes":
         return "kept after the last task"
-    threads = sorted({run.cost.threads for runs in found.values() for run in runs})
-    devices = sorted({run.spec.device for runs in found.values() for run in runs})
-    many = str(threads[0]) if len(threads) == 1 else f"{threads[0]} to {threads[-1]}"
+    every = [run for runs in found.values() for run in runs]
+    threads = sorted({run.cost.threads for run in every})
+    devices = sorted({run.spec.device for run in every} - {"cpu"} or {"cpu"})
+    many = " to ".join(map(str, dict.fromkeys((threads[0], threads[-1]))))
     where = f" on {', '.join(devices)}" if devices != ["cpu"] else ""
     return f"seconds for the whole stream ({many} thread{'s' * (many != '1')}{where})"
 
 
-def _draw(axes: Axes, points: Sequence[_Point], width: float) -> None:
+def _draw(axes: Axes, points: Sequence[_Point], metric: Metric, width: float) -> None:
     axes.set_xscale("log")
     low, high = min(p.x for p in points), max(p.x for p in points)
     pad = (high / low) ** 0.06 * 1.3
@@ -95,7 +105,8 @@ def _draw(axes: Axes, points: Sequence[_Point], width: float) -> None:
     ends = [p.y + sign * (p.spread or 0) for p in points for sign in (-1, 1)]
     room = 0.08 * max(max(ends) - min(ends), 10)
     axes.set_ylim(*sheet.limits(min(ends) - room, max(ends) + room))
-    sheet.label(axes, "", f"accuracy {symbol(HEADLINE.key, sheet.MATHS)} (%)")
+    kind = "accuracy " if metric.of else ""
+    sheet.label(axes, "", f"{kind}{symbol(metric.key, sheet.MATHS)} (%)")
     sheet.dress(axes, "both")
     _front(axes, points)
     for point in points:
@@ -105,7 +116,6 @@ def _draw(axes: Axes, points: Sequence[_Point], width: float) -> None:
 
 
 def _front(axes: Axes, points: Sequence[_Point]) -> None:
-    """Steps through the methods that are better than all which cost as much or less."""
     rivals = [p for p in points if method_facts(p.method).family != "bound"]
     best: list[_Point] = []
     for point in sorted(rivals, key=lambda p: (p.x, -p.y)):
@@ -162,32 +172,22 @@ def label_places(
 ) -> list[list[float]]:
     """A box (left, low, right, high) for the name of every point, near it and inside the room.
 
-    `mark` is half the width of a point's mark. Names are moved in turn to the cheapest of a
-    hundred places around their points, until none wants to move. Cost: 800 n^2 per sweep.
+    Each name in turn takes the best of a hundred places around its point, those in a crowd first.
     """
     centres, extents = np.array(points, dtype=float), np.array(sizes, dtype=float)
-    marks = np.hstack([centres - mark, centres + mark])
-    boxes, fixed = [], []
-    for point, extent in zip(centres, extents, strict=True):
-        places, taste = _places(point, extent, mark)
-        outside = 1 - _shared(places, np.array([room]))[:, 0] / extent.prod()
-        far = np.linalg.norm(_nearest(places, point) - point, axis=1) / extent[1]
-        others = marks[(np.abs(centres - point) > 1e-9).any(1)]
-        covered = _COVERS * _shared(places, marks).sum(1) / extent.prod()
-        own = covered + _crossed(places, point, others)
-        boxes.append(places)
-        fixed.append(own + _OUTSIDE * outside + far + taste)
-    chosen = np.array([places[0] for places in boxes])
-    for _ in range(_SWEEPS):
-        before = chosen.copy()
-        for k, (places, point) in enumerate(zip(boxes, centres, strict=True)):
-            others = np.delete(chosen, k, axis=0)
-            covered = _COVERS * _shared(places, others).sum(1) / extents[k].prod()
-            chosen[k] = places[np.argmin(fixed[k] + covered + _crossed(places, point, others))]
-        if np.array_equal(chosen, before):
-            break
-    boxes_chosen: list[list[float]] = chosen.tolist()
-    return boxes_chosen
+    taken = np.hstack([centres - mark, centres + mark])
+    found = np.empty((len(points), 4))
+    crowd = (np.linalg.norm(centres[:, None] - centres, axis=2) < _CROWD * mark).sum(1)
+    for k in np.argsort(-crowd, kind="stable"):
+        places, taste = _places(centres[k], extents[k], mark)
+        nearest = np.clip(centres[k], places[:, :2], places[:, 2:])
+        far = np.linalg.norm(nearest - centres[k], axis=1) / extents[k, 1]
+        inside, covered = _shared(places, np.array([room])), _shared(places, taken).sum(1)
+        lost = (_COVERS * covered - _OUTSIDE * inside[:, 0]) / extents[k].prod()
+        found[k] = places[np.argmin(lost + far + taste)]
+        taken = np.vstack([taken, found[k]])
+    boxes: list[list[float]] = found.tolist()
+    return boxes
 
 
 def _places(point: Array, extent: Array, mark: float) -> tuple[Array, Array]:
@@ -200,20 +200,7 @@ def _places(point: Array, extent: Array, mark: float) -> tuple[Array, Array]:
     return np.hstack([low, low + extent]), 0.3 * np.abs(turned[:, 1]) + 0.1 * (turned[:, 0] < 0)
 
 
-def _nearest(boxes: Array, point: Array) -> Array:
-    return np.clip(point, boxes[:, :2], boxes[:, 2:])
-
-
-def _crossed(boxes: Array, point: Array, others: Array) -> Array:
-    """How much of the line from the point to each box runs over others."""
-    along = np.linspace(0, 1, 9)[1:-1, None, None]
-    at = (point + (_nearest(boxes, point) - point) * along)[:, :, None, :]
-    inside = ((others[:, :2] < at) & (at < others[:, 2:])).all(-1)
-    return np.asarray(_CROSSES * inside.sum((0, 2)))
-
-
 def _shared(boxes: Array, others: Array) -> Array:
-    """The area that each box shares with each other one."""
     low = np.maximum(boxes[:, None, :2], others[None, :, :2])
     high = np.minimum(boxes[:, None, 2:], others[None, :, 2:])
     return np.asarray(np.clip(high - low, 0, None).prod(-1))

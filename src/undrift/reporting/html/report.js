@@ -226,7 +226,7 @@
     const sheet = button.querySelector(".sheet");
     const words = figure.querySelector("figcaption").cloneNode(true);
     const title = words.querySelector("strong");
-    // the drawing moves into the dialog and back: a copy would repeat its ids
+    // the drawing moves into the dialog and back: the page holds it once
     button.style.minHeight = `${button.offsetHeight}px`;
     document.getElementById("figure-title").textContent = title.textContent;
     title.remove();

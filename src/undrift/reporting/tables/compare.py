@@ -1,28 +1,29 @@
 """From finished runs to a table: means over seeds, ranks, a test, published numbers, costs.
 
-The test is a paired t-test, Holm-corrected. Rows share seeds, so they share splits: differences
-by seed drop what a lucky split gives to all rows. An exact sign-flip (or Wilcoxon) test of n
-seeds has no two-sided p-value under 2 / 2^n, which is 0.0625 for the usual 5: it could show
-nothing at 0.05. The price is the assumption that differences are about normal.
+Rows share seeds, so they share splits: a paired test drops what a lucky split gives to all.
+An exact test of 5 seeds could show nothing at 0.05; the t-test assumes normal differences.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from math import isfinite
 from statistics import fmean, stdev
 from typing import Any, Literal
 
 from undrift.evaluation.metrics import METRICS
-from undrift.experiments.manifest import Manifest, PlannedRun
 from undrift.experiments.result import Result, metric_keys
+from undrift.experiments.spec import RunSpec
 from undrift.experiments.standing import finished_rows, in_order
+from undrift.experiments.store import Manifest, PlannedRun
 from undrift.learners.registry import METHODS
-from undrift.reporting.names import method_facts, metric_value, row_label
+from undrift.reporting.names import method_facts, row_label
 from undrift.reporting.tables import comparison
-from undrift.reporting.tables.comparison import Comparison, ComparisonEntry, Spread, spread_of
+from undrift.reporting.tables.comparison import Comparison, ComparisonEntry, Spread, in_print
 from undrift.streams.benchmarks import STREAMS, listed_stream
 
 Grading = Literal["class", "node"]
@@ -34,37 +35,36 @@ _DECIMALS = 2  # a table's: rows that print the same number share a rank
 
 # a setting that makes another method of it is named even where all runs share it
 _NAMING = ("merging", "protocol")
-_DEFAULTS = {"protocol": "global", "device": "cpu"}
+_DEFAULTS = {"protocol": "global", "device": "cpu", "open_world": False}
 
 
 def compare(
     results: Mapping[str, Result],
     manifest: Manifest,
     *,
-    metrics: Sequence[str] = tuple(METRICS)[: comparison.IN_PRINT],
+    metrics: Sequence[str] | None = None,
     grading: Grading = "class",
 ) -> Comparison:
     """The table of a plan, every cell over its finished seeds; `results` go by the id of a run.
 
-    Ranks are of a column, without the bounds. The best is tested against each other row over
-    the seeds they share. A metric that none of the runs can have is left out. A published number
-    stands beside ours by class and on real data.
+    Ranks are of a column, without the bounds. The best is tested against each other row over the
+    seeds they share. A published number stands beside ours by class and on real data.
     """
     methods = {row: manifest.row_methods.get(row, row) for row in manifest.rows}
     facts = {row: method_facts(method) for row, method in methods.items()}
     bounds = frozenset(row for row in manifest.rows if facts[row].family == "bound")
     groups = finished_rows(manifest, results)
     every = [result for group in groups.values() for _, result in group.values()]
-    metrics = [key for key in metrics if key in metric_keys(every)]
+    known = metric_keys(every)
+    metrics = in_print(known) if metrics is None else [key for key in metrics if key in known]
     gone = {skipped.stream for skipped in manifest.skipped} - {stream for _, stream in groups}
     streams = [stream for stream in manifest.streams if stream not in gone]
     imitated = {s for (_, s), group in groups.items() for _, run in group.values() if run.stand_in}
     imitated |= {s for s in streams if (info := listed_stream(s)) and info.stand_in}
-    stand_ins = frozenset(imitated.intersection(streams))
     entries: dict[tuple[str, str, str], ComparisonEntry] = {}
     for stream in streams:
         mine = {row: groups[row, stream] for row in manifest.rows if (row, stream) in groups}
-        real = grading == "class" and stream not in stand_ins
+        real = grading == "class" and stream not in imitated
         for metric in metrics:
             for row, entry in _column(mine, metric, grading, bounds).items():
                 theirs = _published(row, stream, metric, mine[row]) if real else None
@@ -78,7 +78,7 @@ def compare(
         entries=entries,
         costs={cell: _costs(group) for cell, group in groups.items() if cell[1] in streams},
         keeps_examples={row: facts[row].keeps_examples for row in manifest.rows},
-        stand_ins=stand_ins,
+        stand_ins=frozenset(imitated.intersection(streams)),
         notes=(),
         bounds=bounds,
         grading=grading,
@@ -92,10 +92,7 @@ def _column(
     """The entries of a column, ranked and tested; a row without a finite number has none."""
     scores: dict[str, dict[int, float]] = {}
     for row, group in groups.items():
-        found = {
-            seed: metric_value(getattr(result.metrics, f"by_{grading}"), metric)
-            for seed, (_, result) in group.items()
-        }
+        found = {seed: result.value(metric, grading) for seed, (_, result) in group.items()}
         if finite := {seed: value for seed, value in found.items() if isfinite(value)}:
             scores[row] = finite
     ranked = {row: found for row, found in scores.items() if row not in bounds}
@@ -106,7 +103,7 @@ def _column(
     tested = _tested(best, ranked, sign)
     return {
         row: ComparisonEntry(
-            ours=spread_of(found.values()),
+            ours=comparison.spread_of(found.values()),
             seeds=tuple(found),
             runs=tuple(groups[row][seed][0] for seed in found),
             rank=1 + sum(h > printed[row] for h in printed.values()) if row in printed else None,
@@ -117,14 +114,12 @@ def _column(
 
 
 def _tested(best: str, scores: Mapping[str, Mapping[int, float]], sign: float) -> dict[str, float]:
-    """The corrected p-value of the best row against each other one."""
     raw = {}
-    for row in scores:
-        shared = [seed for seed in scores[best] if seed in scores[row]]
+    for row in scores.keys() - {best}:
+        shared = scores[best].keys() & scores[row].keys()
         ahead = [sign * (scores[best][seed] - scores[row][seed]) for seed in shared]
         # on the seeds they share the best may be behind: then there is nothing to show
-        p = paired_t_test(ahead) if row != best and shared and fmean(ahead) >= 0 else None
-        if p is not None:
+        if shared and fmean(ahead) >= 0 and (p := paired_t_test(ahead)) is not None:
             raw[row] = p
     return holm(raw)
 
@@ -133,8 +128,7 @@ def paired_t_test(differences: Sequence[float]) -> float | None:
     """The two-sided p-value of the hypothesis that the mean of these differences is 0.
 
     t = d / (s / sqrt(n)) with n - 1 degrees of freedom, d the mean and s the sample deviation.
-    All 0 gives 1. None under two differences, and where all are the same but not 0: a deviation
-    of 0 says nothing about how far the next seed would fall.
+    All 0 gives 1. None under two differences, and where all are the same but not 0.
     """
     n = len(differences)
     if n < 2:
@@ -156,116 +150,83 @@ def holm(values: Mapping[str, float]) -> dict[str, float]:
     Holm 1979: with p_1 <= ... <= p_m, the corrected p_i is the largest of (m - j + 1) p_j over
     j <= i, and at most 1. It assumes nothing about how the tests depend on each other.
     """
-    corrected: dict[str, float] = {}
-    largest = 0.0
-    for place, key in enumerate(sorted(values, key=lambda key: values[key])):
-        largest = max(largest, min(1.0, (len(values) - place) * values[key]))
-        corrected[key] = largest
-    return corrected
+    ascending = sorted(values.items(), key=lambda each: each[1])
+    raised = [min(1.0, (len(values) - place) * p) for place, (_, p) in enumerate(ascending)]
+    return dict(zip((key for key, _ in ascending), accumulate(raised, max), strict=True))
 
 
 def _published(row: str, stream: str, metric: str, group: Group) -> Spread | None:
-    """The number that is published for what all these runs did."""
     for each in comparison.published_numbers():
         numbers = {each.number_of(row, result, stream, metric) for _, result in group.values()}
-        number = numbers.pop() if len(numbers) == 1 else None
-        if number is not None:
+        if len(numbers) == 1 and (number := numbers.pop()) is not None:
             return Spread(*number)
     return None
 
 
 def _costs(group: Group) -> dict[str, float]:
     """Means over seeds; what no run measured is left out."""
-    costs = [result.cost for _, result in group.values()]
-    memory = [cost.peak_memory_mb for cost in costs if cost.peak_memory_mb is not None]
-    seconds = fmean(cost.total_seconds for cost in costs)
-    means = {"seconds": seconds, "kept_bytes": fmean(cost.kept_bytes for cost in costs)}
-    return means | ({"memory_mb": fmean(memory)} if memory else {})
+    found: dict[str, list[float]] = {"seconds": [], "kept_bytes": [], "memory_mb": []}
+    for cost in (result.cost for _, result in group.values()):
+        found["seconds"].append(cost.total_seconds)
+        found["kept_bytes"].append(cost.kept_bytes)
+        found["memory_mb"] += [] if cost.peak_memory_mb is None else [cost.peak_memory_mb]
+    return {name: fmean(numbers) for name, numbers in found.items() if numbers}
 
 
 def manifest_of_runs(
     results: Mapping[str, Result], *, plan: str = "runs", title: str = "Runs"
 ) -> Manifest:
-    """The table of some results: a row per method and setting, a column per stream.
+    """The table of some results: a row per method and setting, a column per stream and content.
 
-    A row names what differs between the settings of its method (`adr gamma=0.1`), protocol and
-    device among it; `rule` names what rows leave unsaid. A stream file that changed between runs
-    is a column per content.
+    A row names what differs between the settings of its method; `rule` says what rows leave out.
     """
-    settings = {run: _setting(result) for run, result in results.items()}
+    specs = {run: result.spec for run, result in results.items()}
     rows: dict[str, str] = {}
     unsaid: list[str] = []
     named: list[str] = []
-    for method in in_order({result.spec.method for result in results.values()}, METHODS):
-        mine = [run for run, result in results.items() if result.spec.method == method]
-        same = _shared([settings[run] for run in mine])
-        for run in mine:
-            said = {name: value for name, value in settings[run].items() if name not in same}
-            rows[run] = _written(method, said)
+    for method in in_order({spec.method for spec in specs.values()}, METHODS):
+        mine = {run: _setting(spec) for run, spec in specs.items() if spec.method == method}
+        same = set.intersection(*({*setting.items()} for setting in mine.values()))
+        same = {(name, value) for name, value in same if name not in _NAMING}
+        for run, setting in mine.items():
+            rows[run] = _written(method, setting.items() - same)
         named += sorted({rows[run] for run in mine}, key=_natural)
         unsaid += [_written(method, same)] if same else []
-    columns = _columns(results)
-    cells = [
-        PlannedRun(
-            row=rows[run],
-            method=result.spec.method,
-            stream=columns[run],
-            seed=result.spec.seed,
-            params=dict(result.spec.params),
-            run=run,
-        )
-        for run, result in results.items()
-    ]
+    contents = Counter(place for place, _ in {(s.place, s.stream_sha256) for s in specs.values()})
+    cells = []
+    for run, spec in specs.items():
+        changed = spec.stream_sha256 is not None and contents[spec.place] > 1
+        stream = f"{spec.place}#{spec.stream_sha256:.8}" if changed else spec.place
+        about = {"row": rows[run], "method": spec.method, "stream": stream, "run": run}
+        cells.append(PlannedRun(**about, seed=spec.seed, params=dict(spec.params)))
     default = "Settings that a row does not name are the method's defaults"
     return Manifest(
         plan=plan,
         title=title,
         rule=f"{default}, but in every run: {'; '.join(unsaid)}." if unsaid else f"{default}.",
         rows=named,
-        streams=in_order(set(columns.values()), STREAMS),
+        streams=in_order({cell.stream for cell in cells}, STREAMS),
         cells=sorted(cells, key=lambda cell: (cell.row, cell.stream, cell.seed)),
     )
 
 
-def _setting(result: Result) -> dict[str, Any]:
-    """What a run does other than by default; values as in a spec's id, so 1.0 is 1."""
-    spec = result.spec
-    found = {**spec.params, "protocol": spec.protocol, "device": spec.device}
+def _setting(spec: RunSpec) -> dict[str, str]:
+    """What a run does other than by default, written; values as in a spec's id, so 1.0 is 1."""
+    found = {**spec.params, **{name: getattr(spec, name) for name in _DEFAULTS}}
     said = {name: value for name, value in found.items() if value != _DEFAULTS.get(name, found)}
-    return {name: _plain(value) for name, value in sorted(said.items())}
+    return {name: _value(value) for name, value in said.items()}
 
 
-def _shared(settings: list[dict[str, Any]]) -> dict[str, Any]:
-    """What all settings have in common, without `_NAMING`."""
-    first, *others = settings
-    return {
-        name: value
-        for name, value in first.items()
-        if name not in _NAMING
-        and all(name in each and repr(each[name]) == repr(value) for each in others)
-    }
-
-
-def _columns(results: Mapping[str, Result]) -> dict[str, str]:
-    specs = {run: result.spec for run, result in results.items()}
-    contents = {(spec.place, spec.stream_sha256) for spec in specs.values()}
-    places = [place for place, _ in contents]
-    return {
-        run: f"{spec.place}#{spec.stream_sha256[:8]}"
-        if spec.stream_sha256 and places.count(spec.place) > 1
-        else spec.place
-        for run, spec in specs.items()
-    }
-
-
-def _written(method: str, setting: Mapping[str, Any]) -> str:
-    return " ".join([method, *(f"{name}={_value(value)}" for name, value in setting.items())])
+def _written(method: str, setting: Iterable[tuple[str, str]]) -> str:
+    return " ".join([method, *(f"{name}={value}" for name, value in sorted(setting))])
 
 
 def _value(value: Any) -> str:
     """A tuple with commas, a word as it is, the rest as Python writes it: '1' is not 1."""
     if isinstance(value, tuple):
         return ",".join(map(_value, value)) + ("," if len(value) < 2 else "")
+    if isinstance(value, float) and value.is_integer():
+        return repr(int(value))
     word = isinstance(value, str) and value.replace("-", "_").isidentifier()
     return value if word and value not in ("True", "False", "None") else repr(value)
 
@@ -274,9 +235,3 @@ def _natural(text: str) -> list[str | float]:
     """A key to sort by in which 4 comes before 16."""
     parts = re.split(r"(\d+(?:\.\d+)?(?:e[-+]?\d+)?)", text)
     return [float(part) if at % 2 else part for at, part in enumerate(parts)]
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return tuple(_plain(part) for part in value)
-    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean, stdev
 
 from undrift.evaluation.metrics import METRICS
-from undrift.experiments.manifest import Manifest, PlannedRun
 from undrift.experiments.result import Result
+from undrift.experiments.store import Manifest, PlannedRun
 from undrift.plugins import Registry
 from undrift.reporting.names import number_ranges, row_label, stream_title
 
 IN_PRINT = 2
-"""How many metrics stand in print, and are shown at first on the page; files have all."""
+"""How many metrics of matrices, and of series, stand in print and are shown at first."""
 
 LEVEL = 0.05
 """A difference counts as shown where the p-value of its test is under this."""
 
 _FAILURES = 8  # told one by one; more are counted
+_LINE = 160  # characters of an error
 
 
 @dataclass(frozen=True)
@@ -35,14 +37,20 @@ def spread_of(values: Iterable[float]) -> Spread:
     return Spread(fmean(numbers), stdev(numbers) if len(numbers) > 1 else None)
 
 
+def in_print(metrics: Iterable[str]) -> list[str]:
+    """Those of these metrics that stand in print; files have all."""
+    every = list(metrics)
+    series = [key for key in every if METRICS[key].of is None]
+    return [*[key for key in every if key not in series][:IN_PRINT], *series[:IN_PRINT]]
+
+
 @dataclass(frozen=True)
 class Numbers:
     """What a publication printed.
 
-    `number_of` takes the label of a row, a result, a stream and a metric. It gives the mean and
-    the deviation in percent that were published for such a run, or None. `remarks` are notes on
-    streams whose names begin so. `proposed` is the publication's own method: figures draw it
-    bold.
+    `number_of(label of a row, result, stream, metric)` is the mean and the deviation in percent
+    that were published for such a run, or None. `remarks` are notes on streams whose names begin
+    so. Figures draw the publication's own method, `proposed`, bold.
     """
 
     number_of: Callable[[str, Result, str, str], tuple[float, float] | None]
@@ -65,8 +73,7 @@ def published_numbers() -> list[Numbers]:
 class ComparisonEntry:
     """One cell: a row on a stream under one metric, in percent. `seeds` and `runs` go together.
 
-    `rank` is 1 for the best of its column, shared by rows that print the same number, None for
-    bounds. `significance` is the p-value of the best row against this one, None for the best.
+    `rank` is None for bounds, `significance` the p-value of the best row against this one.
     """
 
     ours: Spread
@@ -91,8 +98,8 @@ class ComparisonEntry:
 class Comparison:
     """A table: `entries[row, stream, metric]` of finished runs, and what each row costs.
 
-    `metrics` are keys of `METRICS`; `costs[row, stream]` maps `seconds`, `memory_mb` and
-    `kept_bytes` to their means; `bounds` are not ranked; `grading` is by `class` or by `node`.
+    `costs[row, stream]` maps `seconds`, `memory_mb` and `kept_bytes` to their means; `bounds` are
+    not ranked.
     """
 
     title: str
@@ -108,10 +115,23 @@ class Comparison:
     bounds: frozenset[str] = frozenset()
     grading: str = "class"
 
+    def metrics_on(self, stream: str) -> list[str]:
+        """The metrics of which some row has a number there; where none has, those in print."""
+        there = {metric for _, place, metric in self.entries if place == stream}
+        return [metric for metric in self.metrics if metric in there] or in_print(self.metrics)
+
+    def printed(self) -> Comparison:
+        """The table with the metrics that stand in print, of every stream its own."""
+        kept = {(s, metric) for s in self.streams for metric in in_print(self.metrics_on(s))}
+        entries = {place: entry for place, entry in self.entries.items() if place[1:] in kept}
+        names = {metric for _, metric in kept}
+        metrics = [metric for metric in self.metrics if metric in names]
+        return replace(self, metrics=metrics, entries=entries)
+
 
 def notes_of(table: Comparison, manifest: Manifest, results: Sequence[Result]) -> list[str]:
     """Sentences for the reader of a table, the general ones first."""
-    notes = [_how_made(table), *_how_ranked(table), _tested(table)]
+    notes = list(_how_made(table))
     published = published_numbers()
     if any(entry.published for entry in table.entries.values()):
         sources = _listed([numbers.source for numbers in published])
@@ -133,95 +153,79 @@ def notes_of(table: Comparison, manifest: Manifest, results: Sequence[Result]) -
         for stream in table.streams
         if stream in table.stand_ins
     ]
-    notes += [
-        remark
-        for numbers in published
-        for beginning, remark in numbers.remarks.items()
-        if any(stream.startswith(beginning) for stream in table.streams)
-    ]
-    notes += [
-        f"{stream_title(gone.stream)} was skipped: {gone.why.rstrip('.')}."
-        for gone in manifest.skipped
-    ]
+    remarks = [remark for numbers in published for remark in numbers.remarks.items()]
+    notes += [text for start, text in remarks if any(s.startswith(start) for s in table.streams)]
+    skipped = [(stream_title(gone.stream), gone.why.rstrip(".")) for gone in manifest.skipped]
+    notes += [f"{title} was skipped: {why}." for title, why in skipped]
     # a run that failed once and was repeated has a number
-    cells = ((row, stream, entry.seeds) for (row, stream, _), entry in table.entries.items())
-    done = {(row, stream, seed) for row, stream, seeds in cells for seed in seeds}
+    entries = table.entries.items()
+    done = {(row, stream, seed) for (row, stream, _), entry in entries for seed in entry.seeds}
     unfinished = [c for c in manifest.cells if (c.row, c.stream, c.seed) not in done]
     return [*notes, *_failed(unfinished), *_missing(table, unfinished)]
 
 
-def _how_made(table: Comparison) -> str:
+def _how_made(table: Comparison) -> Iterator[str]:
     by = "class (every class of a task weighs the same)" if table.grading == "class" else "node"
+    accuracy = any(METRICS[key].of for key in table.metrics)
+    what = f"Test accuracy in percent by {by}" if accuracy else "Test results in percent"
     seeds = {entry.seeds for entry in table.entries.values()}
-    if not seeds:
-        return "No run of this table is finished."
-    most = max(map(len, seeds))
-    over = f"seed{'s' * (most > 1)} {number_ranges(next(iter(seeds)))}"
-    if len(seeds) > 1:
-        over = f"the seeds that finished, at most {most}"
+    most = max(map(len, seeds), default=0)
+    over = f"seed{'s' * (most > 1)} {number_ranges(next(iter(seeds), ()))}"
+    over = f"the seeds that finished, at most {most}" if len(seeds) > 1 else over
     spread = ", mean ± sample deviation over " if most > 1 else ", "
-    return f"Test accuracy in percent by {by}{spread}{over}."
-
-
-def _how_ranked(table: Comparison) -> Iterator[str]:
+    yield f"{what}{spread}{over}." if seeds else "No run of this table is finished."
     if any(entry.rank is not None for entry in table.entries.values()):
         names = [table.labels[row] for row in table.rows if row in table.bounds]
         bounds = f"; the bounds {_listed(names)} are not ranked" if names else ""
         bounds = f"; the bound {names[0]} is not ranked" if len(names) == 1 else bounds
         yield f"The best of a column is bold, the second underlined{bounds}."
-    lower = [METRICS[key].symbol for key in table.metrics if METRICS[key].better == "down"]
-    if lower:
+    if lower := [METRICS[key].symbol for key in table.metrics if METRICS[key].better == "down"]:
         yield f"Lower is better for {_listed(lower)}."
-
-
-def _tested(table: Comparison) -> str:
-    tested = [e for e in table.entries.values() if e.significance is not None]
+    tested = [len(e.seeds) for e in table.entries.values() if e.significance is not None]
     if not tested:
-        return "No test of significance: it needs two rows with two seeds in common."
-    seeds = max(len(entry.seeds) for entry in tested)
-    least = 2 / 2**seeds
+        yield "No test of significance: it needs two rows with two seeds in common."
+        return
+    least = 2 / 2 ** max(tested)
     why = (
-        f"; an exact sign-flip test over {seeds} seeds has no p-value under {least:.4g}, so it "
-        "could show nothing at 0.05"
-    ) * (least >= LEVEL)
-    return (
+        f"; an exact sign-flip test over {max(tested)} seeds has no p-value under {least:.4g}, so "
+        "it could show nothing at 0.05"
+    )
+    yield (
         "The best of a column is tested against each other ranked row: paired t-test over the "
-        f"seeds they share, two-sided, Holm-corrected over the column, level 0.05{why}. The "
-        "best was found by the same numbers, so p-values are a little low; and seeds redraw the "
-        "split of one graph, so they speak of other splits, not of other graphs."
+        f"seeds they share, two-sided, Holm-corrected over the column, level 0.05"
+        f"{why if least >= LEVEL else ''}. The best was found by the same numbers, so p-values "
+        "are a little low; and seeds redraw the split of one graph, so they speak of other splits, "
+        "not of other graphs."
     )
 
 
 def _failed(cells: Iterable[PlannedRun]) -> list[str]:
-    seeds: dict[tuple[str, str], list[int]] = {}
+    seeds: dict[tuple[str, str], list[int]] = defaultdict(list)
     for cell in cells:
         if cell.failed is not None:
             name = f"{row_label(cell.row, cell.method)} on {stream_title(cell.stream)}"
-            seeds.setdefault((name, _first_line(cell.failed)), []).append(cell.seed)
+            line = next(iter(cell.failed.strip().splitlines()), "no message")
+            why = line if len(line) <= _LINE else line[: _LINE - 3] + "..."
+            seeds[name, why].append(cell.seed)
     notes = [
         f"Failed: {name} (seed {number_ranges(gone)}): {why}" for (name, why), gone in seeds.items()
     ]
-    more = sum(len(gone) for gone in list(seeds.values())[_FAILURES:])
+    more = sum(map(len, list(seeds.values())[_FAILURES:]))
     return [*notes[:_FAILURES], f"Failed: {more} more runs."] if more else notes
 
 
 def _missing(table: Comparison, cells: Iterable[PlannedRun]) -> Iterator[str]:
     """One note per stream: which rows have seeds without a finished run."""
-    gone: dict[tuple[str, str], list[int]] = {}
+    gone: dict[tuple[str, str], list[int]] = defaultdict(list)
     for cell in cells:
         if cell.failed is None:
-            gone.setdefault((cell.stream, cell.row), []).append(cell.seed)
+            gone[cell.stream, cell.row].append(cell.seed)
     for stream in table.streams:
         mine = {row: gone[stream, row] for row in table.rows if (stream, row) in gone}
         rows = [f"{table.labels[r]} (seed {number_ranges(seeds)})" for r, seeds in mine.items()]
         if rows:
             title = stream_title(stream, stand_in=stream in table.stand_ins)
             yield f"No finished run on {title}: {', '.join(rows)}."
-
-
-def _first_line(text: str, width: int = 160) -> str:
-    line = next(iter(text.strip().splitlines()), "no message")
-    return line if len(line) <= width else line[: width - 3] + "..."
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -1,15 +1,11 @@
-"""A comparison as Markdown, as LaTeX with booktabs, and as tidy CSV, all from one layout.
-
-`accuracy_grids` and `cost_grids` cut a comparison into tables that fit a page; a `Markup` says
-how a cell is written. The HTML page reads the same comparison, costs and legend.
-"""
+"""A comparison as Markdown, as LaTeX with booktabs, and as tidy CSV, all from one layout."""
 
 from __future__ import annotations
 
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,9 +55,10 @@ def accuracy_grids(table: Comparison, markup: Markup, width: int = 8) -> list[Gr
     """Accuracies and the paper's, where there are any, whole streams in `width` columns each."""
     groups: dict[str, list[_Column]] = {stream: [] for stream in table.streams}
     for stream, columns in groups.items():
-        for metric in table.metrics:
+        for metric in table.metrics_on(stream):
             entries = [table.entries.get((row, stream, metric)) for row in table.rows]
-            columns.append((symbol(metric, markup.symbol), [_ours(e, markup) for e in entries]))
+            name = symbol(metric, markup.symbol, markup.escape)
+            columns.append((name, [_ours(entry, markup) for entry in entries]))
             if any(entry and entry.published for entry in entries):
                 columns.append((PAPER, [_paper(entry, markup) for entry in entries]))
     return _grids(table, markup, groups, width)
@@ -93,17 +90,14 @@ def _grids(
             packed[-1].append(stream)
         elif columns:
             packed.append([stream])
-    names = [
-        markup.escape(table.labels.get(row, row))
-        + (markup.keeps_examples if table.keeps_examples.get(row) else "")
-        for row in table.rows
-    ]
+    marks = {row: markup.keeps_examples for row in table.rows if table.keeps_examples.get(row)}
+    names = [markup.escape(table.labels.get(r, r)) + marks.get(r, "") for r in table.rows]
     first = [("", names), *more]
     grids = []
     for streams in packed:
         columns = [column for stream in streams for column in groups[stream]]
-        titles = [markup.escape(stream_title(s, stand_in=s in table.stand_ins)) for s in streams]
-        spans = [(title, len(groups[s])) for title, s in zip(titles, streams, strict=True)]
+        titles = {s: markup.escape(stream_title(s, stand_in=s in table.stand_ins)) for s in streams}
+        spans = [(title, len(groups[stream])) for stream, title in titles.items()]
         lines = [[*line] for line in zip(*(texts for _, texts in [*first, *columns]), strict=True)]
         grids.append(Grid([name for name, _ in first], spans, [n for n, _ in columns], lines))
     return grids
@@ -111,23 +105,21 @@ def _grids(
 
 def cost_text(name: str, value: float | None) -> str | None:
     """A cost for the reader: no more digits than it is worth."""
-    if value is None:
-        return None
-    if name == "kept_bytes":
-        return size(value)
+    if value is None or name == "kept_bytes":
+        return None if value is None else size(value)
     return f"{value:.1f}" if value < 10 else f"{value:,.0f}"
 
 
 def legend(table: Comparison) -> list[tuple[str, str]]:
     """The marks that occur in a table (`*`, `†`, `–`), each with what it says."""
-    found = []
-    if any(entry.beaten for entry in table.entries.values()):
-        found.append(("*", f"the best of the column is better than this row, p < {LEVEL:g}"))
-    if any(table.keeps_examples.get(row) for row in table.rows):
-        found.append(("†", "keeps examples of earlier tasks"))
-    if len(table.entries) < len(table.rows) * len(table.streams) * len(table.metrics):
-        found.append(("–", "no number: no run is finished, or none was asked for"))
-    return found
+    cells = sum(len(table.metrics_on(stream)) for stream in table.streams) * len(table.rows)
+    beaten = any(entry.beaten for entry in table.entries.values())
+    marks = {
+        ("*", f"the best of the column is better than this row, p < {LEVEL:g}"): beaten,
+        ("†", "keeps examples of earlier tasks"): any(map(table.keeps_examples.get, table.rows)),
+        ("–", "no number: no run is finished, or none was asked for"): len(table.entries) < cells,
+    }
+    return [mark for mark, there in marks.items() if there]
 
 
 def _ours(entry: ComparisonEntry | None, markup: Markup) -> str:
@@ -136,8 +128,7 @@ def _ours(entry: ComparisonEntry | None, markup: Markup) -> str:
     text = f"{entry.ours.mean:.2f}"
     if entry.ours.deviation is not None:
         text += f" {markup.plus_minus} {entry.ours.deviation:.2f}"
-    if entry.rank in (1, 2):
-        text = (markup.best if entry.rank == 1 else markup.second) % text
+    text = {1: markup.best, 2: markup.second}.get(entry.rank or 0, "%s") % text
     return text + (markup.beaten if entry.beaten else "")
 
 
@@ -160,7 +151,7 @@ def markdown_table(table: Comparison) -> str:
 
 
 def _markdown_grid(grid: Grid) -> str:
-    """Markdown has no cell over several columns: our columns name the stream, the rest follow."""
+    # no cell goes over several columns: ours name the stream, the rest follow
     streams = [title for title, width in grid.streams for _ in range(width)]
     named = zip(streams, grid.names, strict=True)
     header = [name if name == PAPER else f"{stream} {name}" for stream, name in named]
@@ -183,30 +174,28 @@ _PREAMBLE = r"""\documentclass{article}
 \usepackage{booktabs}
 \usepackage{graphicx}
 \begin{document}
+% needs \usepackage{booktabs,graphicx}
 """
 
 
 def latex_document(table: Comparison) -> str:
-    """A whole document that compiles with pdflatex."""
-    return f"{_PREAMBLE}{latex_table(table)}\\end{{document}}\n"
-
-
-def latex_table(table: Comparison) -> str:
-    """The `table` environments of a comparison; one too wide is scaled to the line.
-
-    They need `booktabs` and `graphicx`. Notes stand under the last table of accuracies.
-    """
+    """A whole document that compiles with pdflatex; a table too wide is scaled to the line."""
     title = escape_latex(table.title)
     *others, (last, body) = _captioned(table, title, accuracy_grids(table, _LATEX)) or [(title, "")]
-    floats = [*others, (last, f"{body}\n{_notes(table)}".strip("\n"))]
+    notes = [f"{_MARKS[mark]} {escape_latex(text)}." for mark, text in legend(table)]
+    if notes := [*notes, *map(escape_latex, table.notes)]:
+        body += "\n\\par\\medskip\n\\begin{minipage}{\\linewidth}\\footnotesize\\raggedright\n"
+        body += "\\par\n".join(notes) + "\n\\end{minipage}"
+    floats = [*others, (last, body.strip("\n"))]
     if table.costs:
         floats += _captioned(table, f"{title}: cost", cost_grids(table, _LATEX))
-    return "% needs \\usepackage{booktabs,graphicx}\n" + "\n".join(
+    tables = "\n".join(
         "\\begin{table}[htbp]\n\\centering\n"
         f"\\caption{{{caption}}}\n\\medskip\n\\small\\setlength{{\\tabcolsep}}{{5pt}}\n"
         f"{body or '%'}\n\\end{{table}}\n"
         for caption, body in floats
     )
+    return f"{_PREAMBLE}{tables}\\end{{document}}\n"
 
 
 def escape_latex(text: str) -> str:
@@ -222,12 +211,9 @@ def escape_latex(text: str) -> str:
 
 
 def _escaped(char: str) -> str:
-    if char in _ESCAPES:
-        return _ESCAPES[char]
     # LaTeX makes the letters of Latin-1 out of any font, but for these four
-    if " " <= char <= "~" or ("À" <= char <= "ÿ" and char not in "ÐÞðþ"):
-        return char
-    return f"{{[}}U+{ord(char):04X}{{]}}"
+    plain = " " <= char <= "~" or ("À" <= char <= "ÿ" and char not in "ÐÞðþ")
+    return _ESCAPES.get(char, char if plain else f"{{[}}U+{ord(char):04X}{{]}}")
 
 
 # a star has no width of its own, so that digits stay below digits
@@ -245,44 +231,26 @@ _LATEX = Markup(
 
 
 def _captioned(table: Comparison, caption: str, grids: Sequence[Grid]) -> list[tuple[str, str]]:
-    """Every grid as a tabular with its caption; several are numbered."""
-    several = len(grids) > 1
-    return [
-        (f"{caption} ({at} of {len(grids)})" if several else caption, _tabular(table, grid))
-        for at, grid in enumerate(grids, 1)
-    ]
+    numbers = [f" ({at} of {len(grids)})" if grids[1:] else "" for at in range(1, len(grids) + 1)]
+    return [(caption + n, _tabular(table, grid)) for n, grid in zip(numbers, grids, strict=True)]
 
 
 def _tabular(table: Comparison, grid: Grid) -> str:
     """Two lines of headers (streams over their columns), then the rows, bounds ruled off."""
-    spans, rules, at = [], [], len(grid.first) + 1
+    spans, rules, at = [""] * len(grid.first), "", len(grid.first) + 1
     for title, width in grid.streams:
         spans.append(f"\\multicolumn{{{width}}}{{c}}{{{title}}}")
-        rules.append(f"\\cmidrule(lr){{{at}-{at + width - 1}}}")
+        rules += f"\\cmidrule(lr){{{at}-{at + width - 1}}}"
         at += width
+    every = (spans, [*grid.first, *grid.names], *grid.lines)
+    over, header, *lines = (" & ".join(cells) + r" \\" for cells in every)
     sides = "l" * len(grid.first) + "r" * len(grid.names)
-    text = [_FIT, f"\\begin{{tabular}}{{{sides}}}", "\\toprule"]
-    text += [_latex_line([*("" for _ in grid.first), *spans]), "".join(rules)]
-    text.append(_latex_line([*grid.first, *grid.names]))
+    text = [_FIT, f"\\begin{{tabular}}{{{sides}}}", "\\toprule", over, rules, header]
     before = None
-    for row, cells in zip(table.rows, grid.lines, strict=True):
-        if (row in table.bounds) != before:
-            text.append("\\midrule")
-        text.append(_latex_line(cells))
+    for row, line in zip(table.rows, lines, strict=True):
+        text += [line] if (row in table.bounds) == before else ["\\midrule", line]
         before = row in table.bounds
     return "\n".join([*text, "\\bottomrule", "\\end{tabular}}"])
-
-
-def _latex_line(cells: Iterable[str]) -> str:
-    return " & ".join(cells) + r" \\"
-
-
-def _notes(table: Comparison) -> str:
-    notes = [f"{_MARKS[mark]} {escape_latex(text)}." for mark, text in legend(table)]
-    notes += map(escape_latex, table.notes)
-    body = "\\par\n".join(notes)
-    box = "\\par\\medskip\n\\begin{minipage}{\\linewidth}\\footnotesize\\raggedright\n"
-    return f"{box}{body}\n\\end{{minipage}}" if notes else ""
 
 
 def csv_table(table: Comparison) -> str:
@@ -297,7 +265,6 @@ def csv_table(table: Comparison) -> str:
 
 
 def _csv_line(table: Comparison, row: str, stream: str, metric: str) -> dict[str, Any]:
-    """One line; None is written as nothing."""
     nothing = Spread(None, None)  # type: ignore[arg-type]
     entry = table.entries.get((row, stream, metric), ComparisonEntry(nothing, (), ()))
     paper, costs = entry.published or nothing, table.costs.get((row, stream), {})

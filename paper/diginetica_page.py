@@ -1,0 +1,118 @@
+"""The results on DIGINETICA for a page: a table, two curves and their words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from undrift.learners.registry import METHODS
+from undrift.reporting.figures import sheet
+
+BEGIN, END = "<!-- made by python -m paper diginetica --page: begin -->", "<!-- end -->"
+FIGURE = "recommendation.svg"
+_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#999999")
+
+
+def write_page(found: dict[str, Any], page: Path) -> None:
+    """Put the section between its marks in a page, at the end where there are none yet."""
+    figures = page.parent / "figures"
+    figures.mkdir(exist_ok=True)
+    sheet.write_figure(curves(found), figures / FIGURE)
+    text = page.read_text(encoding="utf-8")
+    if BEGIN not in text:
+        text = f"{text.rstrip()}\n\n## Results\n\n{BEGIN}\n{END}\n"
+    before, rest = text.split(BEGIN)
+    made = f"{before}{BEGIN}\n\n{section(found)}\n\n{END}{rest.split(END, 1)[1]}"
+    page.write_text(made, encoding="utf-8")
+
+
+def section(found: dict[str, Any]) -> str:
+    """The words and tables, in Markdown."""
+    shop, cores = found["methods"]["next-item"], found["two_cores"]
+    last, cycles = shop["cycles"][-1], len(shop["cycles"])
+    chosen = ", ".join(f"`{name}` {value:g}" for name, value in found["settings"].items())
+    some = found["sessions_per_period"]
+    small = f" Only the first {some:,} sessions of each period were used." if some else ""
+    solve = sum(row["solve_s"] for row in shop["cycles"]) / cycles
+    lines = [
+        f"DIGINETICA has {found['periods']} periods. A cycle learns all periods before t and tests "
+        f"on period t.{small} The figures are means over {cycles} cycles, in percent. All known "
+        "items are ranked, and ties count against us.",
+        f"The settings of `next-item` were chosen on sessions of period 0 alone: {chosen}.",
+        "",
+        "| method | recall@20 | MRR@20 | NDCG@20 | new items | coverage | kept |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for title, (recall, mrr) in found["published"].items():
+        lines.append(f"| {title} (published) | {recall:.2f} | {mrr:.2f} | | | | |")
+    for name, each in found["methods"].items():
+        mean = each["mean"]
+        keys = ("recall_20", "mrr_20", "ndcg_20", "new_recall_20", "coverage")
+        numbers = " | ".join(f"{mean[key]:.2f}" for key in keys)
+        lines.append(f"| {METHODS[name].display} | {numbers} | {each['bytes'] / 1e6:.1f} MB |")
+    lines += [
+        "",
+        "The published rows are of Mi et al., RecSys 2020. New items first appeared in the newest "
+        "learned period. `next-item` keeps no session.",
+        "",
+        f"After {last['sessions']:,} sessions it knows {last['items']:,} items and keeps "
+        f"{shop['bytes'] / 1e6:.1f} MB. On the device `{found['device']}` a cycle takes "
+        f"{solve:.1f} seconds to solve. On two cores a period of {cores['sessions']:,.0f} sessions "
+        f"takes {cores['learn_s']:.1f} seconds to learn and {cores['prepare_s']:.1f} to prepare. "
+        f"Then an answer takes {cores['answer_s']:.2f} seconds by conjugate gradients.",
+        "",
+        "A file leaves out items and pairs of few sessions. The table shows what that costs in the "
+        "last cycle. An item that was left out counts as missed.",
+        "",
+        "| sessions behind a pair | items | pairs | size | recall@20 | MRR@20 |",
+        "|---:|---:|---:|---:|---:|---:|",
+    ]
+    lines += [
+        f"| {row['least_sessions']} | {row['items']:,} | {row['pairs']:,} "
+        f"| {row['bytes'] / 1e6:.1f} MB | {row['recall_20']:.2f} | {row['mrr_20']:.2f} |"
+        for row in found["thresholds"]
+    ]
+    about = "recall over cycles, and over the size of the file"
+    return "\n".join([*lines, "", f"![{about}](figures/{FIGURE})"])
+
+
+@sheet.house_style
+def curves(found: dict[str, Any]) -> Any:
+    """Recall@20 over cycles for every method, and over the size of a guarded file."""
+    figure, (over, sizes), _ = sheet.panels(2, 42.0, right=22.0)
+    words: dict[str, Any] = {"textcoords": "offset points", "fontsize": sheet.SMALL}
+    ends = {name: each["cycles"][-1]["recall_20"] for name, each in found["methods"].items()}
+    names = sorted(ends, key=lambda name: ends[name])
+    top = 1.1 * max(
+        row["recall_20"] for each in found["methods"].values() for row in each["cycles"]
+    )
+    heights = sheet.spread_apart([ends[name] for name in names], 0.08 * top, 0.0, top)
+    for name, colour in zip(found["methods"], _COLOURS, strict=True):
+        recall = [row["recall_20"] for row in found["methods"][name]["cycles"]]
+        over.plot(range(1, len(recall) + 1), recall, color=colour, linewidth=1.0)
+        place = (len(recall), heights[names.index(name)])
+        look = {**words, "color": colour, "va": "center"}
+        over.annotate(METHODS[name].display, place, xytext=(9, 0), **look)
+    over.set_ylim(0, top)
+    over.set_xticks(range(1, len(recall) + 1, 1 + len(recall) // 9))
+    ader = next(iter(found["published"].values()))[0]
+    over.axhline(ader, color="#444444", linewidth=0.6, linestyle="--")
+    over.annotate("ADER, mean", (1, ader), xytext=(0, 2), **words)
+    sheet.label(over, "cycle", "recall@20 (%)")
+    rows = found["thresholds"]
+    sizes.plot(
+        [row["bytes"] / 1e6 for row in rows],
+        [row["recall_20"] for row in rows],
+        color=_COLOURS[0],
+        marker="o",
+        markersize=3,
+        linewidth=1.0,
+    )
+    for row in rows:
+        place = (row["bytes"] / 1e6, row["recall_20"])
+        sizes.annotate(str(row["least_sessions"]), place, xytext=(3, -7), **words)
+    sheet.label(sizes, "size of the file (MB), by sessions behind a pair", "recall@20 (%)")
+    sizes.set_ylim(bottom=0)
+    for axes in (over, sizes):
+        sheet.dress(axes, "y")
+    return figure

@@ -1,0 +1,85 @@
+"""Cells of tables in memory: columns of any library as Python values, and what a cell means."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from datetime import UTC, date, datetime
+from typing import Any
+
+import numpy as np
+
+from undrift.errors import InputError
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MISSING = ("", "?", "NA", "NaN", "nan")
+"""What a missing cell is written as, beside None and NaN."""
+
+_MISSING = ("NAType", "NaTType")  # of pandas: a cell with nothing in it
+
+
+class Table(dict[str, list[Any]]):
+    """The cells of every column of a dict, or of a table of pandas, Polars or PyArrow."""
+
+    def __init__(self, table: Any, name: str) -> None:
+        super().__init__()
+        self.name = name
+        if not is_table(table):
+            kind = type(table).__name__
+            raise InputError(f"{name} must be a dict of columns or a table in memory, not a {kind}")
+        if hasattr(table, "collect"):  # a lazy frame of Polars
+            table = table.collect()
+        names = table if isinstance(table, Mapping) else getattr(table, "column_names", None)
+        for column in table.columns if names is None else names:
+            cells = table[column]
+            # NumPy and pandas, Polars, PyArrow
+            ways = (getattr(cells, way, None) for way in ("tolist", "to_list", "to_pylist"))
+            way = next((way for way in ways if way is not None), None)
+            values = cells if way is None else way()
+            if isinstance(values, str) or not isinstance(values, Iterable):
+                told = f"must be a list, a cell per row, not {values!r}"
+                raise InputError(f"column {str(column)!r} of {name} {told}")
+            self[str(column)] = [None if type(v).__name__ in _MISSING else v for v in values]
+        lengths = {len(cells): column for column, cells in self.items()}
+        if len(lengths) > 1:
+            told = " and ".join(f"{n:,} in {column!r}" for n, column in list(lengths.items())[:2])
+            raise InputError(f"the columns of {name} have {told} rows; give all the same number")
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def is_table(x: Any) -> bool:
+    """Whether this is a table in memory."""
+    # a lazy frame is asked first if it is one: it would warn if asked for its columns
+    named = any(hasattr(x, name) for name in ("collect", "column_names", "columns"))
+    return isinstance(x, Mapping) or (named and hasattr(x, "__getitem__"))
+
+
+def as_text(value: Any) -> str:
+    """One value as text: whole floats as integers, none and NaN as nothing."""
+    if value is None or (isinstance(value, float | np.floating) and math.isnan(value)):
+        return ""
+    if isinstance(value, float | np.floating) and value.is_integer():
+        return str(int(value))
+    return str(value).strip()
+
+
+def days(moment: date | str) -> float:
+    """Days since 1970-01-01 of a date, with or without a time; without a time zone it is UTC."""
+    if isinstance(moment, str):
+        moment = datetime.fromisoformat(moment.strip())
+    if not isinstance(moment, datetime):
+        moment = datetime(moment.year, moment.month, moment.day, tzinfo=UTC)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH).total_seconds() / 86_400
+
+
+def fits(read: Any, value: Any) -> bool:
+    """Whether this function reads the value."""
+    try:
+        read(value)
+    except (TypeError, ValueError, AttributeError):
+        return False
+    return True

@@ -1,0 +1,238 @@
+"""`RecommenderFolder`: a recommender on disk that observes, recommends, forgets and merges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from undrift.errors import InputError
+from undrift.folder.hashing import node_hashes
+from undrift.folder.kinds import Folder
+from undrift.folder.predictions import check_out, write_table
+from undrift.folder.record import Held, Record
+from undrift.folder.step import Step, Steps
+from undrift.formatting import counted, size
+from undrift.privacy.audit import Audit, lines
+from undrift.privacy.rare import audit_items
+from undrift.recommend import Interactions, Recommender, as_interactions
+from undrift.storage.files import save_state
+from undrift.typing import Progress
+
+_KINDS = {"session": "VARCHAR", "rank": "BIGINT", "item": "VARCHAR", "score": "DOUBLE"}
+
+
+@dataclass(frozen=True, eq=False)
+class Clicks:
+    """Interactions and what a sentence calls them; somebody in it is "session s17", "user u9"."""
+
+    clicks: Interactions
+    where: str = "this batch"
+
+    def has(self, node: object) -> bool:
+        """Whether this session, user or item is in it."""
+        kind, _, name = str(node).partition(" ")
+        if kind == "user" and self.clicks.users is None:
+            self.clicks.places(users=[name])  # which says what is missing
+        return bool((getattr(self.clicks, f"{kind}s") == name).any())
+
+    def without(self, *nodes: object) -> Clicks:
+        """The clicks without those of these sessions and users, and on these items."""
+        left = self.clicks
+        for kind, _, name in (str(node).partition(" ") for node in nodes):
+            gone: Any = {f"{kind}s": [name]}
+            left = left.without(**gone)
+        return Clicks(left, self.where)
+
+    def names(self) -> list[str]:
+        """All that can be asked for by name."""
+        users = () if self.clicks.users is None else {*self.clicks.users}
+        lists = {"session": self.clicks.sessions, "item": self.clicks.items, "user": users}
+        return [f"{kind} {name}" for kind, names in lists.items() for name in names]
+
+
+@dataclass
+class ShopDraft(Steps):
+    """What is current, to be changed and committed; batches are tables of clicks."""
+
+    reads = frozenset({"session", "item", "time", "in_order", "user", "period"})
+    texts = staticmethod(lambda record, learner: (card(record, learner),))
+
+    learner: Recommender
+
+    @staticmethod
+    def fits(learner: Recommender, record: Record) -> bool:
+        """See `Steps.fits`."""
+        return isinstance(learner, Recommender) and len(learner.items_) == (record.width or 0)
+
+    def read(self, source: Any, *, whole: bool = False, **changed: Any) -> Clicks:
+        """The clicks of a file or a table, as the folder reads them."""
+        if isinstance(source, Clicks):
+            return source
+        how = self.record.reading.model_dump(include=set(self.reads)) | changed
+        if how.pop("in_order"):
+            how["time"] = None
+        where = str(source) if isinstance(source, str | Path) else "this batch"
+        return Clicks(as_interactions(source, **how), where)
+
+    def content_hash(self, batch: Clicks, key: bytes) -> str:
+        """Of names, order, users and periods; not of the times."""
+        digest = batch.clicks.digest.encode()
+        return blake2b(digest, key=key, digest_size=16, person=b"undrift click").hexdigest()
+
+    def add(self, batch: Clicks, instead_of: Held | None = None) -> Held:
+        """Enter a batch into the record; its period is its number, or that of what it corrects."""
+        newest = max((held.period for held in self.record.batches), default=0)
+        held = self.new_entry(batch, instead_of).changed(
+            rows=len(batch.clicks.sessions),
+            clicks=len(batch.clicks),
+            period=newest + 1 if instead_of is None else instead_of.period,
+        )
+        if self.record.remember_nodes:
+            self.nodes[held.data] = node_hashes(batch.names(), self.keys[0])
+        return self.enter(held)
+
+    def learned(self, batch: Clicks, held: Held) -> Interactions:
+        """The clicks as the learner sees them."""
+        numbered = self.learner.half_life is not None and batch.clicks.periods is None
+        return batch.clicks.in_period(held.period) if numbered else batch.clicks
+
+    def change(
+        self, old: Clicks | None, new: Clicks | None, progress: Progress, *, erasing: bool = False
+    ) -> None:
+        """See `Steps.change`."""
+        if old is None and new is not None:
+            self.learner.observe(self.learned(new, self.add(new)))
+        if old is None:
+            return
+        held = self.held(old)
+        before = self.learned(old, held)
+        self.remove(held)
+        if new is None:
+            self.learner.forget(before)
+            return
+        now = self.add(new, held) if len(new.clicks) else held
+        self.exchanged(*self.learner.revise(before, self.learned(new, now)))
+
+    def merge(self, theirs: Self) -> None:
+        """Add what another shop knows; items meet by name."""
+        self.bring(theirs, "folders of one --method and --set can, made --like another")
+
+    def kind_of(self, node: str) -> str:
+        """Whether it is a session, a user or an item."""
+        kind, _, name = node.partition(" ")
+        if kind not in ("session", "user", "item") or not name:
+            raise InputError(
+                f"name a session, a user or an item, as in 'session s17', not {node!r}"
+            )
+        return kind
+
+    def commit(self, verb: str, progress: Progress) -> Step:
+        """Make the draft the current state, whole or not at all."""
+        return self.taken(verb, width=len(self.learner.items_))
+
+
+class Recommendation(NamedTuple):
+    """An item for a history, `rank` 1 the best."""
+
+    session: str
+    rank: int
+    item: str
+    score: float
+
+
+class RecommenderFolder(Folder):
+    """A recommender in a folder. A batch is anything that `as_interactions` takes.
+
+    Each verb happens whole or not at all, whenever the process dies. `reading`, in every verb,
+    names columns (`session`, `item`, `time`, `user`, `period`) or says `in_order=True`; what is
+    not given is as for the last batch. The state in the folder is whole, as nothing could be
+    forgotten exactly from less: it is for its owner alone (mode 700). `export` is guarded.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     shop = RecommenderFolder.new(f"{place}/shop", "next-item")
+    ...     step = shop.observe((["s1", "s1", "s2", "s2"], ["tea", "cup", "tea", "pot"]))
+    ...     shop.recommend((["x"], ["tea"]), k=1, in_order=True, exclude_history=True)[0].item
+    'cup'
+    """
+
+    draft = ShopDraft
+    row = "session"
+    default = "next-item"
+    emptied = staticmethod(Recommender.clone)
+    shared = frozenset({"reading", "least_rows"})
+    files = "CLICKS"
+
+    def recommend(
+        self,
+        histories: Any,
+        k: int = 20,
+        *,
+        exclude_history: bool = False,
+        out: str | Path | None = None,
+        **reading: Any,
+    ) -> list[Recommendation]:
+        """The k best items for every session of a table, also written to `out` where given.
+
+        A history without a known item has none. `exclude_history`: without items that are in it.
+        """
+        if out is not None:
+            check_out(Path(out))
+        draft = self._loaded().take(reading)
+        asked = draft.read(histories, user=None, period=None).clicks
+        lists = draft.learner.recommendations(asked, k, "history" if exclude_history else None)
+        found = [
+            Recommendation(session, rank, item, score)
+            for session, best in zip(asked.sessions.tolist(), lists, strict=True)
+            for rank, (item, score) in enumerate(best, 1)
+        ]
+        if out is not None:
+            rows = ((*row[:3], f"{row.score:.17g}") for row in found)
+            write_table(Path(out), rows, _KINDS)
+        return found
+
+    def audit(self, *batches: Any, **reading: Any) -> Audit:
+        """On how few sessions items and pairs stand; see `audit_items`."""
+        if batches:
+            raise InputError("no attack is tried on clicks: the sums show rare pairs; give no data")
+        draft = self._loaded()
+        return audit_items(draft.learner, least_sessions=draft.record.least_rows)
+
+    def export(self, path: str | Path, *, least_rows: int | None = None) -> None:
+        """Write the recommender as one file for `NextItem.opened`, without rare items and pairs.
+
+        `least_rows`: how many sessions are not few, if not as the folder has it; 1 is everything.
+        """
+        draft = self._loaded()
+        least = draft.record.least_rows if least_rows is None else least_rows
+        save_state(path, draft.learner.state(least_sessions=least, batches=False))
+
+
+def card(record: Record, learner: Recommender) -> str:
+    """`README.md` of the folder, a function of what it holds; it names no item and no session."""
+    found = audit_items(learner, least_sessions=record.least_rows)
+    told = "".join(f"- {line}\n" for line in lines(found)) if found.kept else "- Nothing yet.\n"
+    hashes = "Keyed hashes" if record.remember_nodes else "No names and no hashes"
+    return f"""\
+# A recommender of undrift
+
+Method: `{learner.name}`. {counted(len(record.batches), "batch", "batches")} in,
+{counted(learner.sessions_, "session")}, {counted(len(learner.items_), "item")}.
+Last step: {record.entry.step}, `{record.entry.verb}`, {record.entry.time}.
+
+## What is kept
+
+- Whole numbers per item and per pair of items ({size(learner.nbytes())}), and the names of items.
+- {hashes} of sessions and users. Per batch a keyed hash of its clicks, and counts.
+- {record.keep} states before this one. Two states give away what came between them.
+
+Audit: **{found.verdict}**.
+
+{told}
+The state in this folder is whole, so that it can forget. **Do not hand it out**: a pair that one
+session has gives that session away. `undrift learner export THIS FILE` writes what may leave:
+without items and pairs of fewer than {record.least_rows} sessions.
+This page is written anew after each step.
+"""

@@ -1,0 +1,48 @@
+"""`audit_items`: on how few sessions the items and pairs of a recommender stand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from undrift.privacy.audit import Audit, AuditedSum, Behind
+from undrift.recommend.base import LEAST_SESSIONS, Recommender
+from undrift.recommend.sums import TOGETHER
+from undrift.storage.state import pack
+
+
+def audit_items(learner: Recommender, *, least_sessions: int = LEAST_SESSIONS) -> Audit:
+    """Look at what a recommender keeps: a pair that one session has gives that session away.
+
+    Broken is an item or a pair with fewer than `least_sessions` sessions, in a period of its own
+    where periods are kept apart. Cost: a pass over the sums.
+
+    >>> from undrift.recommend import NextItem, as_interactions
+    >>> shop = NextItem().observe(as_interactions((["s", "s"], ["tea", "cup"])))
+    >>> audit_items(shop).broken[1]
+    'pairs: 1 of 1 with fewer than 5 sessions'
+    """
+    layers = learner.kept_.layers
+    behind, broken = [], []
+    for name, parts in (
+        ("items", [sums.counts.numpy() for sums in layers.values()]),
+        ("pairs", [sp.tril(sums.pairs[TOGETHER].half(), -1).data for sums in layers.values()]),
+    ):
+        counts = np.concatenate([*(part[part > 0] for part in parts), np.zeros(0, np.int64)])
+        if not len(counts):
+            continue
+        told: Any = {"thinnest": float(counts.min()), "typical": float(np.median(counts))}
+        behind.append(Behind(name, learner.sessions_, len(counts), **told))
+        if few := int((counts < least_sessions).sum()):
+            broken.append(
+                f"{name}: {few:,} of {len(counts):,} with fewer than {least_sessions} sessions"
+            )
+    return Audit(
+        learner.name,
+        tuple(AuditedSum(n, tuple(t.shape), t.nbytes) for n, t in pack(layers)[0].items()),
+        tuple(behind),
+        (),
+        tuple(broken),
+    )

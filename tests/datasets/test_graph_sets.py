@@ -1,0 +1,131 @@
+"""Files of many graphs, written here in exactly the public formats: all of them are generated."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from undrift import InputError, Propagation, arrange, as_graph_set, evaluate, load_stream
+from undrift.datasets import RemoteFile
+from undrift.datasets.catalogue import DATASETS, OWN
+from undrift.datasets.fetch import check_dataset, fetch
+from undrift.datasets.readers import read_molecules, read_molecules_unflagged
+from undrift.evaluation.loop import evaluate_tasks
+from undrift.graphs import Pooling
+
+
+def generated(graphs: int = 60, **changes: str | None) -> dict[str, bytes]:
+    """Paths whose class, 1 to 6, is how many nodes are of kind 2, as the files of a TUDataset."""
+    rng, names = np.random.default_rng(0), ("A", "graph_indicator", "node_labels")
+    lines: dict[str, list[str]] = {name: [] for name in names}
+    for graph in range(graphs):
+        start, marked, more = len(lines["node_labels"]), graph % 6 + 1, int(rng.integers(1, 5))
+        lines["node_labels"] += ["2"] * marked + rng.choice(["1", "3"], more).tolist()
+        lines["graph_indicator"] += [str(graph + 1)] * (marked + more)
+        for node in range(start + 1, start + marked + more):
+            lines["A"] += [f"{node}, {node + 1}", f"{node + 1}, {node}"]
+    lines["graph_labels"] = [str(graph % 6 + 1) for graph in range(graphs)]
+    lines["node_attributes"] = [f"{x:.4f}, 1" for x in rng.normal(size=len(lines["node_labels"]))]
+    texts = {name: "\n".join(each) for name, each in lines.items()} | changes
+    kept = {name: f"{text}\n" for name, text in texts.items() if text is not None}
+    return {f"GENERATED_{name}.txt": text.encode() for name, text in kept.items()}
+
+
+def written(folder: Path, files: dict[str, bytes]) -> Path:
+    folder.mkdir(exist_ok=True)
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    return folder
+
+
+def test_a_folder_and_a_zip_are_the_same_graphs(tmp_path: Path, official: Any) -> None:
+    files = generated()
+    (tmp_path / "x.zip").write_bytes(official.zip({f"G/{name}": b for name, b in files.items()}))
+    for many in (as_graph_set(tmp_path / "x.zip"), as_graph_set(str(written(tmp_path, files)))):
+        features = many.graph.features.to_dense()
+        assert (len(many), features.shape[1], features[0, :3].tolist()) == (60, 5, [0, 1, 0])
+        counts = torch.zeros(60).index_add(0, many.index, features[:, 1])  # of kind 2
+        assert many.labels is not None
+        assert many.labels.tolist() == (counts - 1).tolist() == [k % 6 for k in range(60)]
+    bare = {"A": "", "node_labels": None, "node_attributes": None}
+    graph = as_graph_set(written(tmp_path / "x", generated(**bare))).graph
+    assert (graph.num_edges, graph.features.to_dense().unique().tolist()) == (0, [1.0])
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"A": None}, "has no file NAME_A.txt"),
+        ({"graph_labels": None}, r"no file \*_graph_labels.txt"),
+        ({"A": "1, two"}, r"\*_A.txt is no table of numbers"),
+        ({"A": "1, 2, 3"}, r"\*_A.txt has 3 columns, not 2"),
+        ({"node_labels": "1\n2"}, "but 2 have features"),
+        ({"graph_labels": "1\n2"}, "there are 2 labels"),
+        ({"A": "1, 20"}, "joins node"),
+        ({"A": "0, 1"}, "an edge names node -1"),
+        ({"graph_labels": "1.5\n2"}, r"\*_graph_labels.txt holds a number that is not whole"),
+        ({"graph_indicator": "nan\n1"}, r"\*_graph_indicator.txt holds a number that is not"),
+    ],
+)
+def test_a_damaged_file_is_one_sentence(
+    tmp_path: Path, changes: dict[str, str | None], told: str
+) -> None:
+    with pytest.raises(InputError, match=told) as error:
+        as_graph_set(written(tmp_path, generated(**changes)))
+    assert "\n" not in str(error.value)
+
+
+def test_enzymes_are_fetched_checked_streamed_and_learned(
+    tmp_path: Path, site: Any, official: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A generated file in the place of ENZYMES, from a server on localhost."""
+    monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path))
+    files = generated(90)
+    edges = len(files["GENERATED_A.txt"].splitlines())
+    file = RemoteFile("ENZYMES.zip", site.put("/ENZYMES.zip", official.zip(files)))
+    size = {"nodes": 90, "edges": edges, "features": Pooling().width(5)}
+    monkeypatch.setitem(OWN, "enzymes-cl", replace(DATASETS["enzymes"], files=(file,), **size))
+    assert [path.name for path in fetch("enzymes")] == ["ENZYMES.zip"]
+    assert check_dataset("enzymes")[0].verdict == "as recorded"
+    stream = load_stream("enzymes-cl")
+    assert stream.classes == ((0, 1), (2, 3), (4, 5))
+    done = evaluate_tasks(Propagation(), stream, open_world=True)
+    assert done.by_class.a_f > 80
+    assert done.series["auroc"][0] > 60
+    back = evaluate(Propagation(), arrange(stream, "online:batch=30"))
+    assert back.by_class.a_f > 80
+    monkeypatch.setitem(OWN, "enzymes-cl", replace(OWN["enzymes-cl"], nodes=600))
+    with pytest.raises(InputError, match=r"90 nodes instead of the 600 of enzymes"):
+        load_stream("enzymes-cl")
+
+
+def test_molecules_with_and_without_the_flag(tmp_path: Path, official: Any) -> None:
+    """Class 0 has twenty molecules, class 1 two: too few. Bonds are a pair in each."""
+    atoms, flags = np.zeros((44, 74)), np.arange(44) >= 40
+    atoms[flags, 68] = 1
+    links = sp.block_diag([np.array([[0, 1], [1, 0]])] * 22, format="csr")
+    parts = {**official.matrix("adj", links), **official.matrix("attr", sp.csr_matrix(atoms))}
+    more = {"graph": np.repeat(np.arange(22), 2), "labels": (np.arange(22) >= 20).astype(int)}
+    (tmp_path / "m.npz").write_bytes(official.npz(parts | more))
+    for read, columns in ((read_molecules, 74), (read_molecules_unflagged, 73)):
+        found = read(tmp_path / "m.npz")
+        assert (len(found), found.graph.num_edges) == (20, 40)
+        assert found.pooled().num_features == Pooling().width(columns)
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize(
+    ("name", "least", "most"), [("aromaticity-cl", 95, 100), ("aromaticity-hard-cl", 20, 45)]
+)
+def test_aromaticity_is_counted(name: str, least: float, most: float) -> None:
+    if not OWN[name].on_disk():
+        pytest.skip("needs aromaticity.npz; put it into the folder of UNDRIFT_DATA")
+    stream = load_stream(name)
+    assert [len(classes) for classes in stream.classes] == [3] * 10
+    assert least <= evaluate(Propagation(), stream).by_class.a_f <= most

@@ -1,0 +1,111 @@
+"""A folder that learns tables without edges: by name, in any order, forgotten to the row."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.folder.conftest import assert_same, like
+from tests.graphs.test_from_table import some, table
+from undrift import InputError, LearnerFolder
+from undrift.cli.app import start
+
+NAMES = ("flu", "cold", "gout")
+READING = {"label": "ill", "neighbours": 3}
+
+
+def write(path: Path, columns: dict[str, list[Any]]) -> Path:
+    named = columns | {"ill": [NAMES[c] for c in columns["ill"]]}
+    rows = zip(*named.values(), strict=True)
+    lines = [",".join("" if x is None else str(x) for x in row) for row in rows]
+    path.write_text("\n".join([",".join(named), *lines]), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def ward(tmp_path: Path) -> LearnerFolder:
+    return LearnerFolder.new(tmp_path / "ward", settings={"gamma": 0.1, "hops": 2})
+
+
+def test_a_patient_is_erased_as_if_he_never_came(ward: LearnerFolder, tmp_path: Path) -> None:
+    columns = table(30)
+    whole = write(tmp_path / "a.csv", columns)
+    left = write(tmp_path / "left.csv", some(columns, [i for i in range(30) if i != 7]))
+    more = write(tmp_path / "b.csv", table(24, 1))
+    ward.observe(whole, **READING)
+    never = like(ward, "never")
+    ward.observe(more)
+    never.observe(more, **READING)
+    never.observe(left)
+    mixed = dict(reversed(some(columns, list(reversed(range(30)))).items()))  # the same content
+    done = ward.forget_node("p0-7", [write(tmp_path / "mixed.csv", mixed)])
+    assert done.outcome == "erased"
+    assert_same(ward, never, more)
+    ward.forget(left)  # the batch as it is now
+    never.forget(left)
+    assert_same(ward, never, more)
+    assert like(ward, "third").learner().encoding_ == ward.learner().encoding_
+
+
+def test_sites_agree_before_they_have_data(ward: LearnerFolder, tmp_path: Path) -> None:
+    first, second = (write(tmp_path / f"{i}.csv", table(24, i)) for i in range(2))
+    ward.observe(first, **READING)
+    odd = dict(reversed(table(24, 2).items()))  # columns in another order, and new values
+    third = write(tmp_path / "2.csv", odd | {"sign": ["new", *odd["sign"][1:]]})
+    plan, scale = ward.path / "plan.json", ward.path / "columns.json"
+    settings = {"gamma": 0.1, "plan": str(plan)}
+    other = LearnerFolder.new(tmp_path / "other", settings=settings, scale=scale)
+    other.observe(third, **READING)
+    pooled = like(ward, "pooled")
+    for batch in (third, first, second):
+        pooled.observe(batch, **READING)
+    ward.observe(second)
+    ward.merge(other)
+    assert_same(ward, pooled, first)
+    assert json.loads(scale.read_text())["site"] == ["arm", "head", "leg"]
+    assert "site: arm | head | leg" in (ward.path / "README.md").read_text()
+
+
+def test_tables_with_and_without_edges_do_not_mix(ward: LearnerFolder, tmp_path: Path) -> None:
+    file = write(tmp_path / "a.csv", table(24))
+    ward.observe(file, **READING)
+    with pytest.raises(InputError, match="learned tables without edges"):
+        ward.observe((file, file))
+    raw = LearnerFolder.new(tmp_path / "raw", scale="none")
+    with pytest.raises(InputError, match="without --scale none"):
+        raw.observe(file, **READING)
+    settings = {"epsilon": 5.0, "class_list": NAMES}
+    noisy = LearnerFolder.new(tmp_path / "noisy", settings=settings)
+    with pytest.raises(InputError, match=r"column 'dose' would come from the batch.*epsilon"):
+        noisy.observe(file, **READING)
+
+
+def test_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for seed in range(2):
+        columns = table(24, seed)
+        if seed:
+            del columns["id"]  # rows go by their numbers
+        write(tmp_path / f"{seed}.csv", columns)
+    how = ["--label", "ill", "--neighbours", "4"]
+    assert start(["learner", "new", "ward"]) == 0
+    assert start(["learner", "observe", "ward", "0.csv", *how]) == 0
+    assert start(["learner", "observe", "ward", "1.csv"]) == 0
+    assert start(["learner", "predict", "ward", "1.csv", "--nodes", "3", "--out", "p.csv"]) == 0
+    assert Path("p.csv").read_text().splitlines()[1].startswith("3,")
+    assert start(["learner", "observe", "ward", "0.csv", "1.csv"]) == 2
+    assert "give TABLE, not 2 files" in capsys.readouterr().err
+    assert "learner predict THIS TABLE --out" in Path("ward/README.md").read_text()
+    assert start(["learner", "forget", "ward", "--node", "p0-3"]) == 6
+    assert "give every one that may, as --batch TABLE" in capsys.readouterr().out
+    two = ["--batch", "0.csv", "--batch", "1.csv"]
+    assert start(["learner", "forget", "ward", "--node", "p0-3", *two]) == 0
+    assert start(["learner", "forget", "ward", "1.csv"]) == 0
+    record = LearnerFolder("ward").show().record
+    assert [held.nodes for held in record.batches] == [23]
+    assert record.reading.neighbours == 4

@@ -1,0 +1,124 @@
+"""A recommender in a folder: who is forgotten, what leaves, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from undrift import InputError, LearnerFolder
+from undrift.cli.app import start
+from undrift.folder import kinds
+from undrift.folder.recommender import RecommenderFolder
+from undrift.privacy.rare import audit_items
+from undrift.recommend import Ease, NextItem, as_interactions
+
+
+def clicks(*sessions: str, user: str = "u", start: int = 0) -> dict[str, list[Any]]:
+    """A session per word, its letters the items."""
+    rows = [(f"s{start + i}", f"{user}{i}", item) for i, w in enumerate(sessions) for item in w]
+    return dict(zip(("session", "user", "item"), map(list, zip(*rows, strict=True)), strict=True))
+
+
+OFTEN = clicks(*["abc"] * 6, "adc")
+HOW: Any = {"in_order": True, "user": "user"}
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> RecommenderFolder:
+    made = RecommenderFolder.new(tmp_path / "shop", remember_nodes=True)
+    made.observe(OFTEN, **HOW)
+    return made
+
+
+@pytest.mark.parametrize("who", ["session s6", "user u6", "item d"])
+def test_somebody_is_forgotten_as_if_never_there(shop: RecommenderFolder, who: str) -> None:
+    shop.observe(clicks("ab", "bc", start=20, user="v"))
+    assert shop.forget_node(who).outcome == "waiting"
+    assert shop.forget_node(who, [OFTEN]).outcome == "erased"
+    assert shop.forget_node(who).outcome == "never here"
+    kind, _, name = who.partition(" ")
+    given: Any = {f"{kind}s": [name]}
+    left = as_interactions(OFTEN, time=None, user="user").without(**given)
+    wanted = NextItem().observe(left).observe((list("xxyy"), list("abbc")))
+    assert shop.learner().scores([["a"]]).tolist() == wanted.scores([["a"]]).tolist()
+    with pytest.raises(InputError, match=f"a {kind} was taken out of it, so leave out its rows"):
+        shop.forget(OFTEN)
+    assert shop.history()[-1].verb == f"forget-{kind}"
+    shop.forget(left)  # as it is now
+    assert shop.learner().sessions_ == 2
+
+
+def test_what_leaves_is_guarded_and_the_folder_goes_on(
+    shop: RecommenderFolder, tmp_path: Path
+) -> None:
+    found = shop.audit()
+    assert found.broken[0] == "items: 1 of 4 with fewer than 5 sessions"
+    assert found.broken[1] == "pairs: 2 of 5 with fewer than 5 sessions"
+    shop.export(tmp_path / "out")
+    guarded = NextItem.opened(tmp_path / "out")
+    assert guarded.items_ == ("a", "b", "c")
+    assert audit_items(guarded).passed
+    assert b'"d"' not in (tmp_path / "out").read_bytes()
+    shop.export(tmp_path / "whole", least_rows=1)
+    assert NextItem.opened(tmp_path / "whole").items_ == ("a", "b", "c", "d")
+    shop.forget(OFTEN)
+    assert (shop.learner().items_, shop.show().record.width) == ((), 0)
+
+
+def test_age_counts_in_batches_where_no_period_is_named(tmp_path: Path) -> None:
+    shop = RecommenderFolder.new(tmp_path / "shop", settings={"half_life": 1.0})
+    old, new = clicks("ab", "ba"), clicks("ac", "ca", start=5)
+    shop.observe(old, in_order=True)
+    shop.observe(new)
+    shop.revise(old, clicks("ab", "bd"))  # stays as old as it was
+    parts = clicks("ab", "bd"), new
+    wanted = NextItem(half_life=1.0)
+    for number, part in enumerate(parts, 1):
+        wanted.observe(as_interactions(part, time=None).in_period(number))
+    names = sorted(wanted.items_)
+    for each in (found := shop.learner(), wanted):
+        assert sorted(each.items_) == names
+    for name in names:
+        assert dict(found.recommend([name])) == pytest.approx(dict(wanted.recommend([name])))
+
+
+def test_sister_shops_merge_and_count_nothing_twice(
+    shop: RecommenderFolder, tmp_path: Path
+) -> None:
+    sister = RecommenderFolder.new(tmp_path / "sister", like=shop)
+    sister.observe(OFTEN)
+    with pytest.raises(InputError, match="shares 1 of its batches"):
+        shop.merge(sister)
+    sister.forget(OFTEN)
+    sister.observe(clicks("ax", start=50))
+    shop.merge(sister)
+    assert shop.learner().sessions_ == 8
+    other = RecommenderFolder.new(tmp_path / "other", settings={"decay": 2.0})
+    with pytest.raises(InputError, match=r"cannot be merged .* decay"):
+        shop.merge(other)
+
+
+def test_each_mistake_gets_one_sentence(shop: RecommenderFolder, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"is in .* already"):
+        shop.observe(OFTEN)
+    with pytest.raises(InputError, match="learns from sessions, not from nodes"):
+        LearnerFolder(shop.path)
+    with pytest.raises(InputError, match="reads nothing by 'label'"):
+        shop.observe(OFTEN, label="kind")
+    with pytest.raises(InputError, match="scale is for learners of nodes"):
+        RecommenderFolder.new(tmp_path / "x", scale="none")
+    for least in (0, 1.5):
+        with pytest.raises(InputError, match="least_rows must be"):
+            RecommenderFolder.new(tmp_path / "x", least_rows=least)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="has no proof for epsilon"):
+        RecommenderFolder.new(tmp_path / "x", settings={"epsilon": 1.0})
+    plain = RecommenderFolder.new(tmp_path / "plain", "ease")
+    plain.observe(OFTEN, in_order=True)
+    with pytest.raises(InputError, match="do not say who the users are"):
+        plain.forget_node("user u6", [OFTEN])
+    for words in (["--node", "s6"], ["--session", "s6", "--user", "u6"]):
+        assert start(["learner", "forget", str(shop.path), *words]) == 2
+    assert start(["learner", "predict", str(shop.path), "x.csv", "--out", "y.csv"]) == 2
+    assert isinstance(kinds.opened(tmp_path / "plain").learner(), Ease)

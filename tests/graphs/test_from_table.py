@@ -1,0 +1,269 @@
+"""Tables without edges: what a cell becomes, who is linked, and that rows are forgotten exactly."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.harness.references import nearest_rows
+from undrift import Graph, InputError, Propagation, load
+from undrift.graphs import Encoding
+from undrift.graphs.encoding import nearest
+
+Columns = dict[str, list[Any]]
+CLASSES = 3
+
+
+def table(rows: int, seed: int = 0) -> Columns:
+    """Patients with ties, gaps and a label; every third row has a missing cell."""
+    rng = np.random.default_rng(seed)
+    ill = np.arange(rows) % CLASSES
+    dose = (rng.integers(0, 4, rows) + 2 * ill).astype(float)
+    return {
+        "id": [f"p{seed}-{i}" for i in range(rows)],
+        "dose": [None if i % 3 == 2 else x for i, x in enumerate(dose.tolist())],
+        "sign": [("", "red", "itch", "none")[k] for k in rng.integers(0, 4, rows)],
+        "site": [("head", "arm", "leg")[k] for k in np.where(rng.random(rows) < 0.7, ill, 0)],
+        "ill": ill.tolist(),
+    }
+
+
+def some(columns: Columns, rows: Any) -> Columns:
+    return {name: [cells[i] for i in rows] for name, cells in columns.items()}
+
+
+FIRST = Graph.from_table(table(30, 99), target="ill", neighbours=3)
+
+
+def batch(columns: Columns, neighbours: int = 3) -> Graph:
+    return Graph.from_table(columns, target="ill", neighbours=neighbours, encoding=FIRST.encoding)
+
+
+def sibling() -> Propagation:
+    return Propagation(gamma=0.1, hops=2).observe(FIRST).sibling()
+
+
+def assert_same(one: Propagation, two: Propagation, probe: Graph) -> None:
+    order = [two.classes_.index(c) for c in one.classes_]
+    a, b = one.scores(probe), two.scores(probe)[:, order]
+    assert float((a - b).abs().max()) <= 1e-9 * float(b.abs().max())
+
+
+# what a cell becomes ---------------------------------------------------------------------
+
+
+def test_later_batches_have_the_same_columns_whatever_they_hold() -> None:
+    first = {"age": [30, 40, 50], "sex": ["f", "m", "f"]}
+    known = Encoding.of(first)
+    odd = known.matrix({"sex": ["m", "x", "?", ""], "age": ["40", None, "NA", 1e9]})
+    assert odd.tolist() == [
+        [0, 0, 0, 1, 0, 0],
+        [0, 1, 0, 0, 0, 1],
+        [0, 1, 0, 0, 1, 0],
+        [4, 0, 0, 0, 1, 0],
+    ]
+    again = Encoding.of({"sex": ["x"], "age": [1]}, known.as_plain())
+    assert again == known
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [
+        ([None, "", float("nan"), "?"], ()),
+        ([7, 7, 7], (7.0, 7.0)),
+        (["1", "", "3"], (1.0, 2.0)),
+        ([True, False], (0.0, 1.0)),
+        (["b", "a", ""], ("a", "b")),
+    ],
+)
+def test_kinds(cells: list[Any], kind: tuple[Any, ...]) -> None:
+    known = Encoding.of({"x": cells})
+    assert tuple(known.columns[0][1]) == kind
+    assert np.isfinite(known.matrix({"x": cells})).all()
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        (["2021-03-31", "2020-01-01"], "'x' of the table holds dates.*days since"),
+        ([date(2021, 3, 31)], "holds dates"),
+        ([f"patient {i}" for i in range(40)], "free text, or ids .40 different"),
+        (["came in with a cough and " * 4], "free text"),
+        ([1, float("inf")], "holds numbers, but one row has 'inf'"),
+    ],
+)
+def test_what_cannot_be_a_column_is_refused(cells: list[Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        Encoding.of({"x": cells})
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"dose": None}, "lacks 'dose'.*empty cells"),
+        ({"more": [1] * 6}, "also has 'more'.*leave it out"),
+        ({"dose": ["high"] * 6}, "'dose' of the table holds numbers, but one row has 'high'"),
+        ({"ill": ["flu"] * 6}, "'flu', which classes does not list"),
+    ],
+)
+def test_another_table_is_refused_in_a_sentence(change: Columns, words: str) -> None:
+    odd = {name: cells for name, cells in (table(6) | change).items() if cells is not None}
+    with pytest.raises(InputError, match=words) as found:
+        batch(odd)
+    assert str(found.value).count(". ") == 0
+
+
+@pytest.mark.parametrize(
+    ("frame", "more", "words"),
+    [
+        ([{"x": 1}], {}, "the table must be a dict of columns.*not a list"),
+        ({"x": 1}, {}, "column 'x' of the table must be a list, a cell per row, not 1"),
+        ({"x": "high"}, {}, "a cell per row, not 'high'"),
+        ({"x": [1, 2]}, {"neighbours": "3"}, "neighbours must be a whole number, not '3'"),
+        ({"x": [1, 2]}, {"encoding": "robust"}, "give an Encoding.*not 'robust'"),
+        (
+            {"x": [1, 2], "y": [1, 2]},
+            {"target": "x", "classes": ["1"]},
+            "'2', which classes does not list",
+        ),
+        ({"x": [1, 2.5], "y": [1, 2]}, {"target": "x"}, "target 'x' holds '2.5'; write classes"),
+    ],
+)
+def test_what_is_no_table_is_one_sentence(frame: Any, more: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        Graph.from_table(frame, **more)
+
+
+def test_what_is_given_is_fixed_before_there_are_data() -> None:
+    told = {"dose": {"low": 0, "high": 10}, "sign": ["red", "itch"]}
+    known = Encoding.of({"dose": [1], "sign": ["red"], "age": [3, 4]}, told)
+    assert known.columns[:2] == (("dose", (5.0, 5.0)), ("sign", ("red", "itch")))
+    for wrong in ({"x": ["a", "a"]}, {"x": ["?"]}, {"x": {"low": 1}}):
+        with pytest.raises(InputError, match="column 'x'"):
+            Encoding.of({}, wrong)
+
+
+# who is linked ---------------------------------------------------------------------------
+
+
+@given(st.integers(1, 25), st.integers(0, 30), st.integers(0, 5), st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_nearest_rows_are_those_of_the_slow_twin(
+    n: int, count: int, seed: int, constant: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    rows = np.zeros((n, 3)) if constant else rng.integers(0, 3, (n, 3)) / 2
+    order = rng.permutation(n)
+    assert nearest(rows, count, order).tolist() == nearest_rows(
+        rows.tolist(), count, order.tolist()
+    )
+
+
+def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = np.random.default_rng(0).normal(size=(50, 4))
+    whole = nearest(rows, 5, np.arange(50))
+    monkeypatch.setattr("undrift.graphs.encoding._AT_ONCE", 120)
+    assert (nearest(rows, 5, np.arange(50)) == whole).all()
+
+
+@given(st.permutations(range(14)), st.integers(0, 6))
+@settings(max_examples=20, deadline=None)
+def test_the_order_of_lines_does_not_matter(order: list[int], neighbours: int) -> None:
+    columns = table(14)
+    one, two = batch(columns, neighbours), batch(some(columns, order), neighbours)
+    assert torch.equal(one.subgraph(order).adjacency.to_dense(), two.adjacency.to_dense())
+    assert one.adjacency.symmetric
+    assert bool(one.num_edges) == bool(neighbours)
+
+
+# learning --------------------------------------------------------------------------------
+
+
+@given(st.data())
+@settings(max_examples=12, deadline=None)
+def test_any_order_split_forgetting_and_merging_is_pooled_training(data: st.DataObject) -> None:
+    """Batches with neighbours as they came; single rows that go are as if they never came."""
+    sizes = data.draw(st.lists(st.integers(4, 9), min_size=2, max_size=4))
+    tables = [table(n, seed) for seed, n in enumerate(sizes)]
+    gone = [data.draw(st.sets(st.integers(0, n - 4), max_size=2)) for n in sizes]
+    left = [
+        some(t, [i for i in range(n) if i not in g])
+        for t, n, g in zip(tables, sizes, gone, strict=True)
+    ]
+    pooled, one, two = sibling(), sibling(), sibling()
+    for columns in left:
+        pooled.observe(batch(columns))
+    for place in data.draw(st.permutations(range(len(tables)))):
+        site = (one, two)[place % 2]
+        site.observe(batch(tables[place]))
+        if gone[place]:
+            site.forget(batch(tables[place]), nodes=sorted(gone[place]))
+    probe = batch(table(9, 50))
+    assert_same(one.merge(two), pooled, probe)
+    for columns in left[1:]:  # known now as it would have come
+        one.forget(batch(columns))
+    assert_same(one, sibling().observe(batch(left[0])), probe)
+
+
+@given(st.permutations(range(18)), st.integers(6, 12))
+@settings(max_examples=10, deadline=None)
+def test_without_neighbours_any_split_of_rows_is_one_table(order: list[int], cut: int) -> None:
+    columns = table(18)
+    parts = [batch(some(columns, rows), 0) for rows in (order[:cut], order[cut:])]
+    split = sibling().observe(parts[0]).observe(parts[1])
+    assert_same(split, sibling().observe(batch(columns, 0)), batch(table(9, 50)))
+
+
+@pytest.mark.parametrize("node", range(0, 60, 6))
+def test_rows_that_are_linked_anew_far_away_are_computed_again(node: int) -> None:
+    columns = table(60) | {"dose": np.random.default_rng(1).normal(size=60).tolist()}
+    learner = sibling().observe(batch(columns, 1)).forget(batch(columns, 1), nodes=[node])
+    left = batch(some(columns, [i for i in range(60) if i != node]), 1)
+    assert_same(learner, sibling().observe(left), batch(table(9, 50)))
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"x": [5.0], "y": ["a"], "ill": [0]},
+        {"x": [5.0] * 4, "y": ["a"] * 4, "ill": [0, 0, 1, 1]},
+        {"x": [None] * 4, "y": [""] * 4, "ill": [0, 0, 1, 1]},
+    ],
+    ids=["one row", "constant", "missing"],
+)
+def test_tables_that_tell_little(columns: Columns) -> None:
+    graph = Graph.from_table(columns, target="ill")
+    learner = Propagation().observe(graph)
+    assert bool(torch.isfinite(learner.scores(graph)).all())
+    if len(columns["x"]) > 1:
+        learner.forget(graph, nodes=[0])
+        again = Graph.from_table(some(columns, [1, 2, 3]), target="ill", encoding=graph.encoding)
+        assert_same(learner, Propagation().observe(graph).sibling().observe(again), graph)
+
+
+def test_the_encoding_is_kept_with_the_learner(tmp_path: Path) -> None:
+    learner = sibling().observe(batch(table(24)))
+    learner.save(tmp_path / "one.safetensors")
+    again = load(tmp_path / "one.safetensors")
+    assert again.encoding_ == FIRST.encoding == learner.sibling().encoding_
+    other = Graph.from_table(table(24, 3) | {"dose": list(range(24))}, target="ill")
+    for verb in (again.observe, again.predict):
+        with pytest.raises(InputError, match="encoding=learner"):
+            verb(other)
+    with pytest.raises(InputError, match="scale their columns differently"):
+        again.merge(Propagation(gamma=0.1, hops=2).observe(other))
+
+
+def test_one_patient_alone_and_against_others() -> None:
+    learner = sibling().observe(batch(table(24)))
+    alone = batch(some(table(6, 50), [1]))
+    beside = batch({name: table(24)[name] + table(6, 50)[name][1:2] for name in table(6)})
+    assert alone.num_edges == 0
+    assert learner.predict(alone).numel() == learner.predict(beside, [24]).numel() == 1
