@@ -22,7 +22,7 @@ def run() -> list[Ratio]:
     seconds = [sum(e.seconds.values()) for e in (cpu, gpu)]
     search = timed(lambda: grid(stream, Adr.grid, "cuda"))
     return [
-        Ratio("CUDA: points of class a_f away from the CPU", gap, _told(gpu, cpu), budget=1.0),
+        Ratio("CUDA: points of class a_f away from the CPU", gap, _words(gpu, cpu), budget=1.0),
         Ratio(
             "CUDA: seconds on the CPU / on the GPU",
             seconds[0] / seconds[1],
@@ -38,7 +38,7 @@ def run() -> list[Ratio]:
     ]
 
 
-def _told(gpu: Evaluation, cpu: Evaluation) -> str:
+def _words(gpu: Evaluation, cpu: Evaluation) -> str:
     parts = []
     for name, e in (("GPU", gpu), ("CPU", cpu)):
         phases = ", ".join(f"{phase} {s:.2f} s" for phase, s in e.seconds.items())

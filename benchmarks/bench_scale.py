@@ -94,8 +94,8 @@ def equality_line(folder: GraphFolder, place: Path) -> Ratio:
         float((mine[name] - tensor).abs().max() / tensor.abs().max().clamp(min=1))
         for name, tensor in theirs.items()
     )
-    told = f"{folder.num_nodes:,} nodes, {folder.num_edges:,} edges, {len(theirs)} tensors"
-    return Ratio("sums: out of core and in memory, relative", off, told, budget=1e-9)
+    sizes = f"{folder.num_nodes:,} nodes, {folder.num_edges:,} edges, {len(theirs)} tensors"
+    return Ratio("sums: out of core and in memory, relative", off, sizes, budget=1e-9)
 
 
 if __name__ == "__main__":

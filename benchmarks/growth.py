@@ -127,8 +127,8 @@ def power(seconds: list[float]) -> float:
 
 def table(path: str) -> None:
     """Print the seconds at the base and the powers of a file, in Markdown."""
-    told = json.loads(Path(path).read_text(encoding="utf-8"))
-    found = told["seconds"]
+    values = json.loads(Path(path).read_text(encoding="utf-8"))
+    found = values["seconds"]
     print("| ", " | ".join(("", "seconds", *found)), " |", sep="")
     print("|---" * (2 + len(found)), "|", sep="")
     for name in next(iter(found.values()))[0]:
@@ -149,8 +149,8 @@ def main(where: str, out: str | None = None) -> None:
     cost(Size(2_000, 20_000, 8, 4, 1))  # loads the libraries
     found = grown(base, cost)
     if out is not None:
-        told = {"where": where, "base": base._asdict(), "factors": FACTORS, "seconds": found}
-        Path(out).write_text(json.dumps(told, indent=1), encoding="utf-8")
+        values = {"where": where, "base": base._asdict(), "factors": FACTORS, "seconds": found}
+        Path(out).write_text(json.dumps(values, indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":

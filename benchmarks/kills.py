@@ -39,7 +39,7 @@ from undrift.scale.learning import observe, predict
 from undrift.scale.plan import Engine
 
 NODES, EDGES, FEATURES, MEMORY = 20_000, 160_000, 24, 0.01
-ROOM = 1 << 30
+SPACE = 1 << 30
 LEFT = (".part", "spill", "stage.duckdb", "import.json", "work")
 
 
@@ -55,7 +55,7 @@ def commands(place: Path) -> dict[str, list[str]]:
     }
 
 
-def told(name: str, place: Path) -> str:
+def digest_of(name: str, place: Path) -> str:
     """A hash of all that a command leaves; what it must not leave is an error."""
     left = [str(path) for path in place.rglob("*") if path.name.endswith(LEFT)]
     assert not left, left
@@ -84,7 +84,7 @@ def killed(name: str, place: Path, kills: int, draw: random.Random) -> None:
         begin = time.monotonic()
         assert _in_process(arguments, None) == 0
         times.append(time.monotonic() - begin)
-        wanted = told(name, place)
+        wanted = digest_of(name, place)
     seconds = min(times)
     hits = finished = late = 0
     rmtree(place)
@@ -97,7 +97,7 @@ def killed(name: str, place: Path, kills: int, draw: random.Random) -> None:
         if code:  # it was killed when all was done: nothing is done twice
             _refused_as_done(name, place)
             late += 1
-        assert told(name, place) == wanted, f"{name}: other bytes after {hits} kills"
+        assert digest_of(name, place) == wanted, f"{name}: other bytes after {hits} kills"
         finished += 1
         if hits == kills:
             break
@@ -145,13 +145,13 @@ def filled(name: str, place: Path, times: int, draw: random.Random) -> None:
     copytree(place, before)
     used = _used(before)
     assert _in_process(arguments, None) == 0
-    wanted, most = told(name, place), 2 * _used(place)
+    wanted, most = digest_of(name, place), 2 * _used(place)
     full = 0
     while full < times:
         _emptied(place, before)
         _sized(place, used + int(draw.random() * most))
         code = _in_process(arguments, None, place.parent / "said")
-        _sized(place, ROOM)
+        _sized(place, SPACE)
         if code:
             said = (place.parent / "said").read_text(encoding="utf-8")
             sentence = [line for line in said.splitlines() if line.startswith("undrift: ")]
@@ -159,7 +159,7 @@ def filled(name: str, place: Path, times: int, draw: random.Random) -> None:
             assert "free some space" in sentence[0], said
             assert _in_process(arguments, None) == 0
             full += 1
-        assert told(name, place) == wanted, f"{name}: other bytes after a full disk"
+        assert digest_of(name, place) == wanted, f"{name}: other bytes after a full disk"
     print(f"{name}: {full} times on a full disk, one sentence; with more space the same bytes")
 
 

@@ -37,13 +37,13 @@ def measure(nodes: int, edges: int, memory: float, place: Path, steps: Sequence[
     report |= {"nodes": nodes, "memory": memory, "bandwidth": speeds._asdict()}
     print(speeds, flush=True)
     for name in steps or STEPS:
-        told = limited(name, memory, place, nodes, edges)
-        report[name] = told
+        cost = limited(name, memory, place, nodes, edges)
+        report[name] = cost
         file.write_text(json.dumps(report, indent=1), encoding="utf-8")
-        for phase, took in told["phases"].items():
+        for phase, took in cost["phases"].items():
             print("   ", line(phase, took, speeds), flush=True)
-        if "hops" in told:
-            print("   ", product_line(told, speeds), flush=True)
+        if "hops" in cost:
+            print("   ", product_line(cost, speeds), flush=True)
 
 
 def limited(name: str, memory: float, place: Path, nodes: int, edges: int) -> dict[str, Any]:
@@ -64,11 +64,11 @@ def limited(name: str, memory: float, place: Path, nodes: int, edges: int) -> di
     seconds = time.perf_counter() - start
     if done.returncode:
         sys.exit(f"{name} failed ({done.returncode}): {done.stderr[-2000:]}")
-    told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    told |= {"seconds": seconds, "cgroup": None if limit is None else _most(limit)}
-    most = "no cgroup" if limit is None else f"{told['cgroup'] / 1e9:.2f} GB with the file cache"
-    print(f"{name}: {seconds:.0f} s, {told['rss'] / 1e9:.2f} GB resident at most, {most}")
-    return told
+    cost: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    cost |= {"seconds": seconds, "cgroup": None if limit is None else _most(limit)}
+    most = "no cgroup" if limit is None else f"{cost['cgroup'] / 1e9:.2f} GB with the file cache"
+    print(f"{name}: {seconds:.0f} s, {cost['rss'] / 1e9:.2f} GB resident at most, {most}")
+    return cost
 
 
 def line(phase: str, took: dict[str, float], speeds: Bandwidth) -> str:
@@ -81,15 +81,15 @@ def line(phase: str, took: dict[str, float], speeds: Bandwidth) -> str:
     )
 
 
-def product_line(told: dict[str, Any], speeds: Bandwidth) -> str:
+def product_line(cost: dict[str, Any], speeds: Bandwidth) -> str:
     """The hops: time per edge and column, and against the bytes that memory must hand over."""
-    took = told["phases"]["propagate"]["busy"]
-    gather = told["products"] * 8 / speeds.gathered
-    rest = told["streamed"] / speeds.copied
+    took = cost["phases"]["propagate"]["busy"]
+    gather = cost["products"] * 8 / speeds.gathered
+    rest = cost["streamed"] / speeds.copied
     return (
-        f"hops: {told['hops']}, {1e9 * took / told['products']:.2f} ns of a core per edge and "
-        f"column; {took:.0f} s for {told['products'] * 8 / 1e9:.0f} GB gathered ({gather:.0f} s) "
-        f"and {told['streamed'] / 1e9:.0f} GB streamed ({rest:.0f} s): "
+        f"hops: {cost['hops']}, {1e9 * took / cost['products']:.2f} ns of a core per edge and "
+        f"column; {took:.0f} s for {cost['products'] * 8 / 1e9:.0f} GB gathered ({gather:.0f} s) "
+        f"and {cost['streamed'] / 1e9:.0f} GB streamed ({rest:.0f} s): "
         f"{took / (gather + rest):.2f} times that"
     )
 
@@ -100,14 +100,14 @@ def step(name: str, where: str, nodes: int, edges: int, memory: float) -> None:
 
     torch.set_num_threads(1)
     place, clock = Path(where), Clock()
-    told: dict[str, Any] = {}
+    cost: dict[str, Any] = {}
     if name == "generate":
         write_large_graph(place, nodes, edges)
     elif name == "import":
         tables = (place / "nodes.parquet", place / "edges.parquet")
         folder = import_graph(*tables, place / "graph", memory=memory, progress=clock)
-        told |= {"bytes": folder.nbytes(), "edges": folder.manifest.edges}
-        told |= {"width": folder.manifest.width, "shards": len(folder.manifest.shards)}
+        cost |= {"bytes": folder.nbytes(), "edges": folder.manifest.edges}
+        cost |= {"width": folder.manifest.width, "shards": len(folder.manifest.shards)}
     else:
         folder = GraphFolder(place / "graph")
         names = list(folder.manifest.classes)
@@ -115,7 +115,7 @@ def step(name: str, where: str, nodes: int, edges: int, memory: float) -> None:
         if name == "observe":
             ids = {c: i for i, c in enumerate(names)}
             plans = observe(learner, folder, ids, Local(), progress=clock)
-            told |= {"work": folder.left_over(), **counted(plans[-1])}
+            cost |= {"work": folder.left_over(), **counted(plans[-1])}
             for plan in plans:
                 plan.clear()
             learner.save(place / "learner.safetensors")
@@ -123,8 +123,8 @@ def step(name: str, where: str, nodes: int, edges: int, memory: float) -> None:
             learner = load(place / "learner.safetensors")
             predict(learner, folder, names, place / "predicted.parquet", Local(), progress=clock)
     clock("rest", 1, 1)
-    told["rss"] = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(json.dumps({**told, "phases": clock.phases}))
+    cost["rss"] = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(json.dumps({**cost, "phases": clock.phases}))
 
 
 def counted(plan: BlockPlan) -> dict[str, float]:

@@ -100,12 +100,12 @@ def _now(device: str) -> float:
 def main(device: str, budget: str, out: str, scale: str = "1", *methods: str) -> None:
     """Measure until the time is up; the file is written after each method."""
     start = time.perf_counter()
-    told: dict[str, Any] = {}
+    report: dict[str, Any] = {}
     stream = drawn_stream(of_reddits_size(float(scale)), device, base=20)
     size = max(int(2000 * float(scale)), 20)
-    told["graph"] = f"{stream.graph}, drawn in {time.perf_counter() - start:.1f} s"
-    told["batches"] = batches(stream, device, size)
-    print(told, flush=True)
+    report["graph"] = f"{stream.graph}, drawn in {time.perf_counter() - start:.1f} s"
+    report["batches"] = batches(stream, device, size)
+    print(report, flush=True)
 
     def learned(method: str) -> dict[str, float]:
         learner = make_learner(method, device=device, batch_size=size, epochs=EPOCHS)
@@ -119,9 +119,9 @@ def main(device: str, budget: str, out: str, scale: str = "1", *methods: str) ->
     for method in methods or METHODS:
         if time.perf_counter() - start > float(budget):
             break
-        told[method] = _tried(lambda method=method: learned(method))
-        print(method, told[method], flush=True)
-        Path(out).write_text(json.dumps(told, indent=1), encoding="utf-8")
+        report[method] = _tried(lambda method=method: learned(method))
+        print(method, report[method], flush=True)
+        Path(out).write_text(json.dumps(report, indent=1), encoding="utf-8")
 
 
 def _tried(call: Callable[[], dict[str, float]]) -> dict[str, float] | str:

@@ -79,8 +79,8 @@ class Costs(NamedTuple):
 
 def costs(data: Data, machine: Machine, report: dict[str, Any]) -> Costs:
     """The phases of the report, each by how much more there is of what it counts."""
-    told = report["import"]
-    small = Data(report["nodes"], told["edges"], 64, 20, report["observe"]["rows"])
+    imported = report["import"]
+    small = Data(report["nodes"], imported["edges"], 64, 20, report["observe"]["rows"])
     took = {
         (step, phase): values["busy"]
         for step in ("import", "observe", "predict")
@@ -89,7 +89,7 @@ def costs(data: Data, machine: Machine, report: dict[str, Any]) -> Costs:
     cells = data.nodes * data.features / (small.nodes * small.features)
     edges = data.edges / small.edges
     width = sizes(data.nodes, data.features, machine.memory)[0]
-    columns = {"here": (width, data), "there": (told["width"], small)}
+    columns = {"here": (width, data), "there": (imported["width"], small)}
 
     def hops(where: str, share: float) -> float:
         wide, graph = columns[where]
@@ -126,15 +126,15 @@ def _sums(data: Data) -> float:
 
 
 def _scores(data: Data) -> float:
-    """Multiplications to score all nodes, in the first bank."""
+    """Multiplications to score all nodes, in the first feature variant."""
     return data.nodes * next(iter(_row(data, rank=False)))
 
 
 def _row(data: Data, *, rank: bool) -> list[float]:
     fixed = data.fixed()
     found = []
-    for bank in fixed.variants:
-        each = fixed.feature_map(bank)
+    for variant in fixed.variants:
+        each = fixed.feature_map(variant)
         width = each.width(data.features)
         answers = (each.rank or width) if rank else data.classes
         found.append(FOURIER * each.fourier + float(width) * answers)

@@ -3,7 +3,7 @@
     python -m benchmarks.reddit OUT.json [SCALE]
 
 `propagation` learns the stream and is graded after every task. What that must do is counted from
-the stream and from the bank that was selected after each task: entries of sparse products times
+the stream and from the feature variant selected after each task: entries of sparse products times
 columns, operations of dense ones, bytes of graphs that are cut and of features that are copied.
 The rates are measured in the same run: the bare product of this graph with as many columns as stay
 in the cache, a dense product, a copy.
@@ -59,7 +59,7 @@ def work(stream: TaskStream, learner: Propagation, selected: list[str]) -> Count
         nodes = stream.nodes([t])
         block, train = edges.block(nodes), stream.train[nodes]
         into_train = block.entries_in(train.nonzero().flatten())
-        both = len(fixed.variants) > 1  # two hops for the second bank: the first of them everywhere
+        both = len(fixed.variants) > 1  # two hops for the second variant: the first everywhere
         hops = block.nnz + into_train if both else into_train
         counted["products in float64"] += hops * d
         _cut(counted, edges.entries_in(nodes), block.nnz, nodes.numel() * d)

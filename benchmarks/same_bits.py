@@ -33,7 +33,7 @@ def main(out: str, methods: tuple[str, ...]) -> None:
             for way, each in runs.items():
                 fixed_order.available = lambda way=way: way == "fixed order"  # type: ignore[misc]
                 each.append(once(method, stream))
-        found[method] = {way: told(each) for way, each in runs.items()}
+        found[method] = {way: compared(each) for way, each in runs.items()}
         print(method, json.dumps(found[method]), flush=True)
     Path(out).write_text(json.dumps(found, indent=1) + "\n")
 
@@ -47,7 +47,7 @@ def once(method: str, stream: TaskStream) -> tuple[float, float, dict[str, Any]]
     return time.perf_counter() - start, result.by_class.a_f, learner.state().tensors
 
 
-def told(runs: list[Any]) -> dict[str, Any]:
+def compared(runs: list[Any]) -> dict[str, Any]:
     """Two runs as plain values."""
     (_, _, one), (_, _, other) = runs
     return {

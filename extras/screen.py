@@ -36,7 +36,7 @@ def fitting(
     names: Sequence[str], cells: Sequence[Sequence[str]], width: int, given_up: Sequence[str] = ()
 ) -> list[int]:
     """Which columns fit into `width` characters, at least one; `given_up` go first, in order."""
-    room = [
+    widths = [
         min(_LONGEST, max([len(name), *(len(row[i]) for row in cells)])) + _GAP
         for i, name in enumerate(names)
     ]
@@ -44,7 +44,7 @@ def fitting(
     goes = [names.index(name) for name in given_up if name in names]
     goes += [i for i in reversed(kept) if i not in goes]
     for i in goes:
-        if sum(room[k] for k in kept) - _GAP <= width or len(kept) == 1:
+        if sum(widths[k] for k in kept) - _GAP <= width or len(kept) == 1:
             break
         kept.remove(i)
     return kept

@@ -54,8 +54,8 @@ def main() -> int:
             file.flush()
     total, alive = sum(counts.values()), counts["survived"]
     share = 100 * (total - alive) / max(1, total)
-    told = {"mutants": total, "of": len(chosen(0, 0)), "killed %": round(share, 1), **counts}
-    sys.stdout.write(json.dumps(told) + "\n")
+    summary = {"mutants": total, "of": len(chosen(0, 0)), "killed %": round(share, 1), **counts}
+    sys.stdout.write(json.dumps(summary) + "\n")
     return int(share < 90)
 
 

@@ -162,9 +162,9 @@ def _files(found: Rows) -> str:
         for kind, those in kinds.items()
     ]
     for row in totals:
-        told = f"draw {row['draw']}, {row['seconds']} s by {row['workers']} processes"
-        told = told.replace("by 1 processes", "by one process")
-        lines.append((told, *(row[name] for name in _COUNTED[:-1]), *_found([row], draws)))
+        title = f"draw {row['draw']}, {row['seconds']} s by {row['workers']} processes"
+        title = title.replace("by 1 processes", "by one process")
+        lines.append((title, *(row[name] for name in _COUNTED[:-1]), *_found([row], draws)))
     head = ("file", "changed", "refused", "same answer", "read as it is", "missed")
     return _table((*head, *(f"findings of draw {draw}" for draw in draws)), lines)
 

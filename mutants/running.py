@@ -164,8 +164,8 @@ def outcome_of(mutant: Mutant, *, own: bool = False) -> Outcome:
     if said == "passed":
         said = "passed" if own else meet(mutant, rest, 5 * LONGEST)
         outcome = "survived" if said == "passed" else f"killed by its package ({said})"
-    told = {name: value for name, value in asdict(mutant).items() if name != "path"}
-    return Outcome(**told, outcome=outcome, seconds=round(time.monotonic() - began, 2))
+    fields = {name: value for name, value in asdict(mutant).items() if name != "path"}
+    return Outcome(**fields, outcome=outcome, seconds=round(time.monotonic() - began, 2))
 
 
 def _tried(mutant: Mutant | None, tests: Sequence[str]) -> int:

@@ -1,4 +1,4 @@
-"""The figures of `results/privacy/attacks.json`: who is told apart, and what is read out."""
+"""The figures of `results/privacy/attacks.json`: who is recognised, and what is read out."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ def read_attacks(folder: Path) -> Found:
     return found
 
 
-def best_of_one_row(bank: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def best_of_one_row(attacked: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """The strongest attack that needs one row, on one sum."""
-    tried = {name: told for name, told in bank["attacks"].items() if name in ONE_ROW}
+    tried = {name: numbers for name, numbers in attacked["attacks"].items() if name in ONE_ROW}
     name = max(tried, key=lambda each: tried[each]["auc"])
     return name, tried[name]
 
@@ -86,12 +86,12 @@ def roc_figure(found: Found) -> Figure:
     """Members found against others accused, of the default as it was and as it is."""
     figure, panels, width = _sheet(len(found))
     for axes, (stream, parts) in zip(panels, found.items(), strict=True):
-        banks = {form: parts[form]["membership"][0] for form in ("was", "now")}
-        curves = {form: best_of_one_row(bank)[1]["roc"] for form, bank in banks.items()}
-        if "all candidates" in banks["now"]["attacks"]:
-            curves["all"] = banks["now"]["attacks"]["all candidates"]["roc"]
+        attacked = {form: parts[form]["membership"][0] for form in ("was", "now")}
+        curves = {form: best_of_one_row(each)[1]["roc"] for form, each in attacked.items()}
+        if "all candidates" in attacked["now"]["attacks"]:
+            curves["all"] = attacked["now"]["attacks"]["all candidates"]["roc"]
         for form, points in curves.items():
-            # between two thresholds a curve is straight, which on this axis is not a line
+            # between two thresholds a numbers is straight, which on this axis is not a line
             found_by = np.interp(_ACCUSED, [x for x, _ in points], [y for _, y in points])
             axes.plot(_ACCUSED, found_by, **_FORMS[form])
         axes.plot(_ACCUSED, _ACCUSED, color=_GREY, linewidth=0.8, linestyle=":")
@@ -110,12 +110,12 @@ def roc_figure(found: Found) -> Figure:
 
 @sheet.house_style
 def width_figure(found: Found) -> Figure:
-    """The AUC of each attack against the columns of the bank."""
+    """The AUC of each attack against the columns of the sum."""
     figure, panels, width = _sheet(len(found))
     for axes, (stream, parts) in zip(panels, found.items(), strict=True):
         for name, look in _WIDTHS.items():
-            told = [(each["columns"], each["auc"].get(name)) for each in parts["widths"]]
-            _line(axes, ((x, y) for x, y in told if y is not None), look)
+            points = [(each["columns"], each["auc"].get(name)) for each in parts["widths"]]
+            _line(axes, ((x, y) for x, y in points if y is not None), look)
         _doubling(axes, [each["columns"] for each in parts["widths"]])
         axes.axhline(0.5, color=_GREY, linewidth=0.8, linestyle=":")
         axes.set_ylim(0.48, 1.02)
@@ -136,22 +136,22 @@ def rows_figure(found: Found) -> Figure:
     for stream, parts in found.items():
         look = _STREAMS[stream]
         for form, dash in (("was", "-"), ("now", ":")):
-            told = ((e["nodes"], e["read"] / e["nodes"]) for e in parts[form]["two_states"])
-            _line(states, told, look | {"linestyle": dash})
-        told = ((e["rows"], e["cosine"]) for e in parts["small_classes"])
-        _line(means, told, look)
+            points = ((e["nodes"], e["read"] / e["nodes"]) for e in parts[form]["two_states"])
+            _line(states, points, look | {"linestyle": dash})
+        points = ((e["rows"], e["cosine"]) for e in parts["small_classes"])
+        _line(means, points, look)
     cora = found["coraml-cl"]
     for nodes, marker in ((8, "s"), (32, "o")):
-        told = (
+        points = (
             (e["columns"], e["read"] / e["nodes"])
             for e in cora["two_states_by_width"]
             if e["nodes"] == nodes
         )
-        _line(widths, told, {"color": _BLUE, "marker": marker})
+        _line(widths, points, {"color": _BLUE, "marker": marker})
         widths.plot([], [], color=_BLUE, marker=marker, label=f"{nodes} nodes", **_SMALL)
     for columns, marker in ((64, "s"), (256, "o")):
-        told = ((e["share"], e["auc"]) for e in cora["known_shares"] if e["width"] == columns)
-        _line(shares, told, {"color": _BLUE, "marker": marker})
+        points = ((e["share"], e["auc"]) for e in cora["known_shares"] if e["width"] == columns)
+        _line(shares, points, {"color": _BLUE, "marker": marker})
         shares.plot([], [], color=_BLUE, marker=marker, label=f"{columns} columns", **_SMALL)
     _doubling(states, [1, 4, 16, 64])
     _doubling(means, [1, 4, 16, 64])

@@ -1,4 +1,4 @@
-"""Membership, measured: at the default, by width of the bank, by how many rows are known."""
+"""Membership, measured: at the default, by width of the sums, by how many rows are known."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def membership(
             candidates = _drawn(candidates, most)
         whole = kept.current and most is None
         found = membership_statistics(kept, candidates, whole=whole)
-        attacks = {name: _told(value, candidates.members) for name, value in found.items()}
+        attacks = {name: _measured(value, candidates.members) for name, value in found.items()}
         yield {"where": kept.name, **_size(kept, candidates), "attacks": attacks}
 
 
@@ -56,13 +56,13 @@ def confidences(learner: Learner, stream: TaskStream) -> dict[str, Any]:
     task = stream.task(len(stream.classes) - 1)
     asked = torch.arange(task.graph.num_nodes)
     labels = labels_of(stream, len(stream.classes) - 1)
-    return _told(confidence(learner, task, asked, labels), task.train)
+    return _measured(confidence(learner, task, asked, labels), task.train)
 
 
 def by_width(
     stream: TaskStream, widths: tuple[int, ...], seed: int = 0
 ) -> Iterator[dict[str, Any]]:
-    """One attack after the other on banks of so many columns, without Fourier features."""
+    """One attack after the other on sums of so many columns, without Fourier features."""
     for width in widths:
         learner = Propagation(sketch=width, fourier=0, seed=seed)
         for task in stream:
@@ -91,8 +91,8 @@ def by_known_rows(
     for share in shares:
         some = order[: round(share * order.numel())]
         found = fitted(metric, kept.count, candidates.rows[some], ridge=0.1)
-        told = candidates.members[some]
-        yield {"width": width, "share": share, "auc": round(auc(found, told), 4)}
+        members = candidates.members[some]
+        yield {"width": width, "share": share, "auc": round(auc(found, members), 4)}
 
 
 def labels_of(stream: TaskStream, t: int | None = None) -> Tensor:
@@ -110,7 +110,7 @@ def _size(kept: KeptSum, candidates: Candidates) -> dict[str, Any]:
     return size
 
 
-def _told(statistic: Tensor, members: Tensor) -> dict[str, Any]:
+def _measured(statistic: Tensor, members: Tensor) -> dict[str, Any]:
     false, true = roc(statistic, members)
     return {
         "auc": round(auc(statistic, members), 4),

@@ -100,10 +100,10 @@ def _two_states(found: Found) -> str:
 
 
 def _known_rows(parts: dict[str, Any]) -> str:
-    told = parts["known_rows"]
-    header = [f"rows unknown, of {told[0]['of']}", *(str(each["unknown"]) for each in told)]
-    line = ["mean cosine, Photo", *(f"{each['cosine']:.2f}" for each in told)]
-    return grid(header, "l" + "r" * len(told), [line])
+    found = parts["known_rows"]
+    header = [f"rows unknown, of {found[0]['of']}", *(str(each["unknown"]) for each in found)]
+    line = ["mean cosine, Photo", *(f"{each['cosine']:.2f}" for each in found)]
+    return grid(header, "l" + "r" * len(found), [line])
 
 
 def _membership(found: Found) -> str:
@@ -111,19 +111,19 @@ def _membership(found: Found) -> str:
     lines = []
     for stream, parts in found.items():
         for form, name in names.items():
-            bank = parts[form]["membership"][0]
-            attack, told = best_of_one_row(bank)
-            everyone = bank["attacks"].get("all candidates")
+            tried = parts[form]["membership"][0]
+            attack, best = best_of_one_row(tried)
+            everyone = tried["attacks"].get("all candidates")
             lines.append(
                 [
                     _title(stream),
                     name,
-                    f"{bank['rows']:,}",
-                    f"{bank['columns']:,}" + _through(bank),
+                    f"{tried['rows']:,}",
+                    f"{tried['columns']:,}" + _through(tried),
                     attack,
-                    f"{told['auc']:.3f}",
-                    _percent(told["found_at_1_percent"]),
-                    _percent(told["found_at_0.1_percent"]),
+                    f"{best['auc']:.3f}",
+                    _percent(best["found_at_1_percent"]),
+                    _percent(best["found_at_0.1_percent"]),
                     f"{everyone['auc']:.3f}" if everyone else "not tried",
                 ]
             )
@@ -131,8 +131,8 @@ def _membership(found: Found) -> str:
     return grid(header, "llrrlrrrr", lines)
 
 
-def _through(bank: dict[str, Any]) -> str:
-    return f" seen in {bank['directions']}" if bank.get("directions") else ""
+def _through(tried: dict[str, Any]) -> str:
+    return f" seen in {tried['directions']}" if tried.get("directions") else ""
 
 
 def _percent(share: float) -> str:
@@ -140,19 +140,19 @@ def _percent(share: float) -> str:
 
 
 def _shares(parts: dict[str, Any]) -> str:
-    told = parts["known_shares"]
-    shares = sorted({each["share"] for each in told})
+    found = parts["known_shares"]
+    shares = sorted({each["share"] for each in found})
     lines = [
         [
             f"{width} columns",
             *(
                 f"{each['auc']:.3f}"
                 for share in shares
-                for each in told
+                for each in found
                 if (each["width"], each["share"]) == (width, share)
             ),
         ]
-        for width in sorted({each["width"] for each in told})
+        for width in sorted({each["width"] for each in found})
     ]
     header = ["CoraML, rows held", *(f"{100 * share:g} %" for share in shares)]
     return grid(header, "l" + "r" * len(shares), lines)
@@ -181,9 +181,9 @@ def _other_methods(parts: dict[str, Any]) -> list[str]:
 
 def _methods(methods: dict[str, Any]) -> str:
     lines = []
-    for method, told in methods.items():
-        name, sure = method_facts(method).display, f"{told['confidence']['auc']:.2f}"
-        sums = told["sums"] or [None]
+    for method, found in methods.items():
+        name, sure = method_facts(method).display, f"{found['confidence']['auc']:.2f}"
+        sums = found["sums"] or [None]
         for each in sums:
             if each is None:
                 lines.append([name, "no products", "", "", "", "", sure])

@@ -97,7 +97,7 @@ def beside_known(
 def _difference(kept: KeptSum, older: KeptSum) -> tuple[Tensor, Tensor]:
     """The Gram matrix of what came between, and the sum of its rows: a new class's moment."""
     if kept.gram is None or older.gram is None or kept.means is None:
-        raise ValueError("a bank of propagation has both sums")
+        raise ValueError("propagation keeps both sums")
     return kept.gram - older.gram, kept.means[:, -1]
 
 
@@ -111,7 +111,7 @@ def unknown_words(
     task = stream.task(len(stream.classes) - 1)
     kept = kept_sums(learner)[0]
     if kept.gram is None:
-        raise ValueError("a bank of propagation has a Gram matrix")
+        raise ValueError("propagation keeps a Gram matrix")
     metric = Distance(kept.gram) if kept.seen is None else Seen.of(kept.seen)
     generator = torch.Generator().manual_seed(seed)
 

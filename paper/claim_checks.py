@@ -86,7 +86,7 @@ def _leads(name: str, text: str, stream: str, runs: Runs, race: _Race) -> Claim 
     rows = [row for row in (race.own, *race.others) if race.keys[row] in runs]
     if race.own not in rows or len(rows) < 2:
         return None
-    holds, told, theirs = True, [], []
+    holds, sentences, theirs = True, [], []
     for metric, word in (("a_avg", "A_avg"), ("a_f", "A_f")):
         ours = {race.words[row]: _mean(runs[race.keys[row]], metric) for row in rows}
         first, sentence = _standing(ours, race.words[race.own])
@@ -100,15 +100,15 @@ def _leads(name: str, text: str, stream: str, runs: Runs, race: _Race) -> Claim 
             same, in_paper = _standing(printed, race.words[race.own])
             theirs.append(same)
             sentence += f" (paper: {in_paper})"
-        told.append(f"{word} {sentence}")
+        sentences.append(f"{word} {sentence}")
     absent = [race.words[row] for row in race.others if row not in rows]
-    told += [f"no runs of {', '.join(absent)}"] if absent else []
+    sentences += [f"no runs of {', '.join(absent)}"] if absent else []
     return Claim(
         name,
         text,
         stream,
         holds,
-        "; ".join(told) + ".",
+        "; ".join(sentences) + ".",
         len(runs[race.keys[race.own]]),
         paper=all(theirs) if theirs else None,
         partial=bool(absent),
@@ -208,14 +208,14 @@ def _gamma_is_marginal(stream: str, search: Search) -> Claim:
     scores = _surface(search)
     least = min(alpha for alpha, _ in scores)
     found = {gamma: score for (alpha, gamma), score in scores.items() if alpha == least}
-    spread = max(found.values()) - min(found.values())
+    varies = max(found.values()) - min(found.values())
     shown = ", ".join(f"{gamma:g}: {score:.2f}" for gamma, score in sorted(found.items()))
     return Claim(
         "gamma-marginal",
         f"gamma hardly matters at the smallest alpha (A_avg varies by at most {MARGINAL:g} point)",
         stream,
-        spread <= MARGINAL,
-        f"alpha = {least:g}: A_avg on validation nodes varies by {spread:.2f} over gamma "
+        varies <= MARGINAL,
+        f"alpha = {least:g}: A_avg on validation nodes varies by {varies:.2f} over gamma "
         f"({shown}).",
         1,
         True if stream == "cs-cl" else None,

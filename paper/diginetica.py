@@ -77,7 +77,7 @@ def chosen(first: Interactions, device: str) -> tuple[dict[str, float], list[dic
             shop = shops[decay].set_params(**settings)
             found = rank_sessions(shop, held).measures(len(shop.items_))
             tried[key] = settings | {k: found[k] for k in ("recall_20", "mrr_20", "cases")}
-            say(told(tried[key]))
+            say(row_text(tried[key]))
         return float(tried[key]["recall_20"] + tried[key]["mrr_20"])
 
     best = dict(START)
@@ -100,7 +100,7 @@ def cycles(learner: Any, stream: SessionStream) -> dict[str, Any]:
         row |= {"sessions": learner.sessions_, "bytes": so_far.state_bytes[-1]}
         row |= {key: values[-1] for key, values in so_far.series.items()}
         rows.append(row | spent)
-        say(f"{learner.name}  {told(rows[-1])}")
+        say(f"{learner.name}  {row_text(rows[-1])}")
 
     done = evaluate_ranking(learner, stream, after_task=after)
     means = {key: mean_of(values) for key, values in done.series.items() if key != "cases"}
@@ -126,7 +126,7 @@ def thresholds(shop: NextItem, test: Interactions) -> list[dict[str, Any]]:
         share = found["cases"] / cases
         missed = {k: found[k] * share if share else 0.0 for k in ("recall_20", "mrr_20")}
         rows.append(row | {"pairs": pairs} | missed)
-        say(told(rows[-1]))
+        say(row_text(rows[-1]))
     return rows
 
 
@@ -158,7 +158,7 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
-def told(row: dict[str, Any]) -> str:
+def row_text(row: dict[str, Any]) -> str:
     """A row as one line."""
     parts = (f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v:,}" for k, v in row.items())
     return "  ".join(parts)
@@ -209,7 +209,7 @@ def main(arguments: Sequence[str]) -> int:
     for name, each in methods.items():
         mean = each["mean"]
         say(f"{name:30}  recall@20 {mean['recall_20']:.2f}  MRR@20 {mean['mrr_20']:.2f}")
-    say(f"on two cores: {told(found['two_cores'])}")
+    say(f"on two cores: {row_text(found['two_cores'])}")
     say(f"wrote {options.out} after {found['total_s']:.0f} s")
     return 0
 

@@ -86,7 +86,7 @@ def curves(found: dict[str, Any]) -> Any:
     top = 1.1 * max(
         row["recall_20"] for each in found["methods"].values() for row in each["cycles"]
     )
-    heights = sheet.spread_apart([ends[name] for name in names], 0.08 * top, 0.0, top)
+    heights = sheet.place_apart([ends[name] for name in names], 0.08 * top, 0.0, top)
     for name, colour in zip(found["methods"], _COLOURS, strict=True):
         recall = [row["recall_20"] for row in found["methods"][name]["cycles"]]
         over.plot(range(1, len(recall) + 1), recall, color=colour, linewidth=1.0)

@@ -72,9 +72,9 @@ def columns(stream: TaskStream) -> Iterator[tuple[int, float, dict[str, float]]]
             kept, *_ = kept_sums(learner)
             tried = Candidates.of(kept, list(stream))
             metric = Distance(_there(kept.gram))
-            told = from_one_row(metric, tried.rows, kept.count)
-            told["normalised"] = told.pop("normalised leverage")
-            found = {name: auc(value, tried.members) for name, value in told.items()}
+            values = from_one_row(metric, tried.rows, kept.count)
+            values["normalised"] = values.pop("normalised leverage")
+            found = {name: auc(value, tried.members) for name, value in values.items()}
             yield kept.width, kept.count / kept.width, found
 
 
@@ -87,8 +87,8 @@ def directions(stream: TaskStream) -> Iterator[tuple[int, float, dict[str, float
         kept, *_ = kept_sums(learner)
         tried = Candidates.of(kept, list(stream))
         if kept.seen is not None:
-            told = Seen.of(kept.seen).unexplained(tried.rows)
-            yield rank, kept.count / rank, {"unexplained": auc(told, tried.members)}
+            unexplained = Seen.of(kept.seen).unexplained(tried.rows)
+            yield rank, kept.count / rank, {"unexplained": auc(unexplained, tried.members)}
 
 
 def _there(table: Tensor | None) -> Tensor:
@@ -103,17 +103,17 @@ def main(what: str, streams: Sequence[str]) -> None:
         stream = undrift.load_stream(name, seed=0)
         if what in ("columns", "directions"):
             for width, share, found in (columns if what == "columns" else directions)(stream):
-                told = ", ".join(f"{which} {figure:.2f}" for which, figure in found.items())
-                sys.stdout.write(f"{name} {width} {what}, {share:.1f} rows each: {told}\n")
+                numbers = ", ".join(f"{which} {figure:.2f}" for which, figure in found.items())
+                sys.stdout.write(f"{name} {width} {what}, {share:.1f} rows each: {numbers}\n")
                 sys.stdout.flush()
             continue
         lines = list(small(stream))
         for n in SIZES:
-            told = ", ".join(
+            numbers = ", ".join(
                 f"{which} {fmean(line[i] for line in lines if line[0] == n):.2f}"
                 for i, which in enumerate(("cosine", "right", "others"), start=1)
             )
-            sys.stdout.write(f"{name} {n} nodes: {told}\n")
+            sys.stdout.write(f"{name} {n} nodes: {numbers}\n")
 
 
 if __name__ == "__main__":

@@ -113,9 +113,9 @@ def left_out(name: str, seed: int = 0, device: str = "cpu") -> dict[str, Any]:
     labels, among = graph.labelled().cpu(), torch.Generator().manual_seed(seed)
     inside = (labels > 4).nonzero().flatten()
     inside = inside[torch.randperm(len(inside), generator=among)]
-    told, tenth = torch.full_like(labels, -1), len(inside) // 10
-    told[inside[:tenth]] = labels[inside[:tenth]]
-    known, shown = inside[2 * tenth :], Graph(graph.features, graph.adjacency, told)
+    given, tenth = torch.full_like(labels, -1), len(inside) // 10
+    given[inside[:tenth]] = labels[inside[:tenth]]
+    known, shown = inside[2 * tenth :], Graph(graph.features, graph.adjacency, given)
     learner = Propagation(device=device).observe(shown)
     split = inside[:tenth], inside[tenth : 2 * tenth]
     gcn = gnnsafe.trained(shown, labels, *split, outputs=int(labels.max()) + 1, seed=seed)
@@ -186,16 +186,16 @@ def _line(first: str, values: dict[str, float]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Write what is not there yet, then the page."""
-    told = argparse.ArgumentParser(description=__doc__)
-    told.add_argument("streams", nargs="*", default=STREAMS)
-    told.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2, 3, 4])
-    told.add_argument("--device", default="cpu")
-    told.add_argument("--trained", action="store_true", help="beside a trained GCN (joint)")
-    told.add_argument("--out", type=Path, default=Path("results/novelty"))
-    told.add_argument("--leave-out", action="store_true", help="GNNSafe's protocol")
-    told.add_argument("--gnnsafe", action="store_true", help="add GNNSafe to what is there")
-    told.add_argument("--page", type=Path, help="put the tables into this page; nothing is run")
-    args = told.parse_args(arguments)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("streams", nargs="*", default=STREAMS)
+    parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2, 3, 4])
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--trained", action="store_true", help="beside a trained GCN (joint)")
+    parser.add_argument("--out", type=Path, default=Path("results/novelty"))
+    parser.add_argument("--leave-out", action="store_true", help="GNNSafe's protocol")
+    parser.add_argument("--gnnsafe", action="store_true", help="add GNNSafe to what is there")
+    parser.add_argument("--page", type=Path, help="put the tables into this page; nothing is run")
+    args = parser.parse_args(arguments)
     if args.page is not None:
         before, rest = args.page.read_text(encoding="utf-8").split(BEGIN)
         made = f"{table(args.out)}\n\n{BETWEEN}\n\n{left_out_table(args.out)}"

@@ -191,13 +191,13 @@ def _how(tables: Tables, records: Records, words: Words) -> list[str]:
 
 def notes_of_tables(tables: Sequence[Comparison]) -> list[str]:
     """The notes of the tables, once each; those that not all tables have say whose they are."""
-    told: dict[str, None] = {}
+    notes: dict[str, None] = {}
     for table in tables:
         for note in table.notes:
             shared = all(note in other.notes for other in tables)
             whose = "" if shared else f"*{escape_markdown(table.title)}*: "
-            told[whose + escape_markdown(note)] = None
-    return list(told)
+            notes[whose + escape_markdown(note)] = None
+    return list(notes)
 
 
 def time_spent(records: Records) -> str:

@@ -31,13 +31,13 @@ def claims_table(claims: Sequence[Claim], streams: Sequence[str]) -> str:
 
 def contradictions(claims: Sequence[Claim]) -> list[str]:
     """A sentence per claim that the paper makes and our runs do not bear out, or the reverse."""
-    told = []
+    sentences = []
     for claim in claims:
         if claim.disagrees:
             says = "The paper says so, our runs do not" if claim.paper else "Only our runs say so"
             text = escape_markdown(f"{claim.text}. {says}: {claim.evidence}")
-            told.append(f"**{escape_markdown(stream_title(claim.stream))}**: {text}")
-    return told
+            sentences.append(f"**{escape_markdown(stream_title(claim.stream))}**: {text}")
+    return sentences
 
 
 def evidence_of(claims: Sequence[Claim], streams: Sequence[str]) -> str:

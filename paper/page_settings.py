@@ -48,7 +48,7 @@ _INTRO = (
     "ours starts `fresh` with every task unless it is `carried` (see [Bare](methods/bare.md)). "
     "For some rows public code also has another form of the method or another grid, which the "
     "pages of the methods describe, and its layer is a plain sum over neighbours "
-    "(`normalisation=sum`). *Public default* has the strength that public code has unless told "
+    "(`normalisation=sum`). *Public default* has the strength that public code has unless set "
     "otherwise; *dropout once* drops out in the first task only (`dropout_next=0`), as the public "
     "steps of Bare and EFC do and, we guess, ADR's, which is not public. Each other way was "
     "searched by the rule of Table 1; with the public layer the ablation has ADR's settings "
@@ -144,17 +144,17 @@ def _cell(row: _Row, way: str) -> str:
 
 
 def _counts(rows: Sequence[_Row], ways: Sequence[str], above: float) -> str:
-    rows, told = [row for row in rows if row.paper[1] is not None], []
+    rows, counts = [row for row in rows if row.paper[1] is not None], []
     for way in ways:
         mine = [row for row in rows if way in row.ours]
         near = sum(abs(row.gap(way)) <= above for row in mine)
-        told.append(f"{near} of {len(mine)} rows with *{way}*")
+        counts.append(f"{near} of {len(mine)} rows with *{way}*")
     near = sum(abs(row.gap(row.documented)) <= above for row in rows)
     best = sum(abs(row.gap(row.nearest)) <= above for row in rows)
     off = [row.label for row in rows if abs(row.gap(row.nearest)) > above]
     left = f" Off by every way: {', '.join(map(escape_markdown, off))}." if off else ""
     return (
-        f"Within {above:g} points of the paper's A_f are {', '.join(told)}. By what public code "
+        f"Within {above:g} points of the paper's A_f are {', '.join(counts)}. By what public code "
         "does, its form where it has another, its optimiser, layer and dropout, as far as a row "
         f"was run so, {near} of {len(rows)} rows are; by the nearest of the ways, {best}.{left} "
         "The nearest is picked with the paper's number in view: it says that a number can be had "
@@ -166,12 +166,12 @@ def _far(
     rows: Sequence[_Row], reasons: Mapping[tuple[str, str], str], above: float, stream: str
 ) -> list[str]:
     far = [row for row in rows if abs(row.gap(row.documented)) > above]
-    told = []
+    points = []
     for row in sorted(far, key=lambda row: -abs(row.gap(row.documented))):
         why = reasons.get((stream, row.name), "no cause found yet")
-        told.append(
+        points.append(
             f"**{escape_markdown(row.label)}**, *{row.documented}*: A_f "
             f"{row.ours[row.documented][1]:.1f}, paper {row.paper[1]:.1f} "
             f"({row.gap(row.documented):+.1f}). {escape_markdown(why)}"
         )
-    return ["Further off, by what public code does:", bullets(told)] if told else []
+    return ["Further off, by what public code does:", bullets(points)] if points else []

@@ -96,9 +96,9 @@ def chosen_table(searches: Iterable[Search], streams: Sequence[str]) -> str:
     for row in order:
         cells = [found.get((row, stream)) for stream in shown]
         tried = {len(search.trials) for search in cells if search}
-        told = [escape_markdown(_chosen(search)) if search else DASH for search in cells]
+        chosen = [escape_markdown(_chosen(search)) if search else DASH for search in cells]
         name = escape_markdown(row_label(row, row.split()[0]))
-        lines.append([name, "/".join(map(str, sorted(tried))), *told])
+        lines.append([name, "/".join(map(str, sorted(tried))), *chosen])
     titles = [escape_markdown(stream_title(stream)) for stream in shown]
     return grid(["method", "tried", *titles], "lr" + "l" * len(shown), lines)
 
@@ -111,13 +111,13 @@ def _searched_row(search: Search) -> str:
 
 def _chosen(search: Search) -> str:
     """`alpha = 4, gamma = 1°`; the mark is on a number at an end of its grid."""
-    told = []
+    settings = []
     for name, values in search.spec.grid.items():
         value = search.chosen[name]
         numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
         edge = numbers and len(values) > 2 and value in (min(values), max(values))
-        told.append(f"{name} = {_value(value)}{EDGE if edge else ''}")
-    return ", ".join(told)
+        settings.append(f"{name} = {_value(value)}{EDGE if edge else ''}")
+    return ", ".join(settings)
 
 
 def _value(value: Any) -> str:

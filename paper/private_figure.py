@@ -70,11 +70,11 @@ def private_table(table: Table) -> str:
     lines = []
     for form in _LOOKS:
         for key in [*(f"{epsilon:g}" for epsilon in EPSILONS), "none"]:
-            told = "without noise" if key == "none" else f"epsilon {key}"
+            noise = "without noise" if key == "none" else f"epsilon {key}"
             cells = [
                 f"{fmean(run[f'{form} {key}'] for run in r.values()):.1f}" for r in table.values()
             ]
-            lines.append([_WORDS[form], told, *cells])
+            lines.append([_WORDS[form], noise, *cells])
     without = [[run["default"] for run in r.values() if "default" in run] for r in table.values()]
     lines.append(
         [_WORDS["default"], "", *(f"{fmean(each):.1f}" if each else "-" for each in without)]

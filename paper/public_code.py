@@ -22,8 +22,8 @@ class Profile:
     """A method as its public code has it; without a word it is as ours.
 
     `form`: its parameters where it is another than ours. `grid`: what is searched there, ours
-    where it is None; an empty one means constants. `default`: what it takes where it is not told
-    otherwise. `trains_on`: it trains one encoder over all tasks, so an optimiser can be carried.
+    where it is None; an empty one means constants. `default`: what it takes where nothing else
+    is set. `trains_on`: it trains one encoder over all tasks, so an optimiser can be carried.
     `whole_head`: its head has a column per class of the stream from the start, which it counts.
     `dropout_once`: its step never switches dropout on again after the first examination.
     """

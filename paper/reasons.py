@@ -46,7 +46,7 @@ def with_numbers(
     for (stream, row), text in reasons.items():
         source = _Numbers(records, stream, row)
         try:
-            filled[stream, row] = _IN_BRACES.sub(source.told, text)
+            filled[stream, row] = _IN_BRACES.sub(source.filled, text)
         except InputError as error:
             raise InputError(f"reasons.toml, {row!r} of [{stream}]: {error}") from error
     return filled
@@ -59,7 +59,7 @@ class _Numbers:
         self._records, self._stream, self._row = records, stream, row
         self._plans = {manifest.plan: manifest for manifest in records.manifests}
 
-    def told(self, braces: re.Match[str]) -> str:
+    def filled(self, braces: re.Match[str]) -> str:
         """What stands for a place in braces."""
         return self.of(braces[1])
 
@@ -91,7 +91,7 @@ class _Numbers:
         for name in known:
             found = finished_rows(self._plans[name], self._records.results)
             if (row, self._stream) in found:
-                return _told([result for _, result in found[row, self._stream].values()], what)
+                return _number([result for _, result in found[row, self._stream].values()], what)
         raise InputError(f"no run of {row!r} in the plan {plan!r}")
 
     @property
@@ -123,7 +123,7 @@ class _Numbers:
         return f"{trial.validation.by_class.a_f:.1f}"
 
 
-def _told(results: list[Result], what: str) -> str:
+def _number(results: list[Result], what: str) -> str:
     graded = [result.metrics.by_class for result in results]
     if what == _DEVIATION:
         if len(graded) < 2:

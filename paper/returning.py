@@ -133,15 +133,15 @@ def _means(table: Comparison, arrivals: Sequence[str]) -> str:
 
 def _reading(table: Comparison, arrivals: Sequence[str]) -> str:
     """What the bounds say: how much there is to forget, by what they differ at the end."""
-    told = []
+    gaps = []
     for arrive in arrivals:
         above, below = (_mean(table, row, arrive, "a_f") for row in ("joint", "bare"))
         if above is not None and below is not None:
-            told.append(f"{above - below:.1f} points on {parse_arrival(arrive).name} streams")
-    if not told:
+            gaps.append(f"{above - below:.1f} points on {parse_arrival(arrive).name} streams")
+    if not gaps:
         return ""
     return (
-        f"Joint ends {', '.join(told)} above Bare, which does nothing against forgetting: where "
+        f"Joint ends {', '.join(gaps)} above Bare, which does nothing against forgetting: where "
         "every batch brings most classes there is little to forget, and what counts is what a "
         "method makes of the data. F_class is negative where a class is known better at the end "
         "than at any time before, as when its first nodes were few; read it beside A_f."
@@ -156,11 +156,11 @@ def _arrival(arrive: str, table: Comparison, by_node: Comparison, records: Recor
         runs = [run for run in records.results.values() if run.spec.place == place]
         batches = sorted({run.steps for run in runs})
         graded = max(len(run.matrix.by_class) for run in runs)
-        told = f"{batches[0]} to {batches[-1]}" if len(batches) > 1 else str(batches[0])
+        counts = f"{batches[0]} to {batches[-1]}" if len(batches) > 1 else str(batches[0])
         some = f", graded after {graded} of them" if graded < batches[-1] else ""
         title = escape_markdown(stream_title(split_place(place)[0]))
         parts += [
-            f"**{title}**: {told} batches{some}",
+            f"**{title}**: {counts} batches{some}",
             accuracy_table(table, by_node, place, records.results),
             cost_table(table, place, records.results),
         ]

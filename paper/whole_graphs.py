@@ -38,7 +38,7 @@ def run(stream: TaskStream, method: str, seed: int = 0) -> dict[str, float]:
     learner = make_learner(method, seed=seed)
     found = evaluate(learner, stream, measures=[open_world])
     matrix = found.by_class
-    told = {
+    measures = {
         "a_avg": matrix.a_avg,
         "a_f": matrix.a_f,
         "forgetting": matrix.forgetting,
@@ -46,7 +46,7 @@ def run(stream: TaskStream, method: str, seed: int = 0) -> dict[str, float]:
         "kept_mb": learner.nbytes() / 1e6,
         "seconds": sum(found.seconds.values()),
     }
-    return {name: round(value, 3) for name, value in told.items()}
+    return {name: round(value, 3) for name, value in measures.items()}
 
 
 def table(folder: Path) -> str:
@@ -59,25 +59,25 @@ def table(folder: Path) -> str:
             runs = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
             if runs:
                 cells = [_cell([each[key] for each in runs], key) for key in SHOWN]
-                told = f"`{stream}` | `{method}` | {len(runs)}"
-                lines.append(f"| {told} | " + " | ".join(cells) + " |")
+                first = f"`{stream}` | `{method}` | {len(runs)}"
+                lines.append(f"| {first} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
 def _cell(values: Sequence[float], key: str) -> str:
-    spread = f" ± {stdev(values):.1f}" if len(values) > 1 and key.startswith("a_") else ""
-    return f"{fmean(values):.1f}{spread}"
+    deviation = f" ± {stdev(values):.1f}" if len(values) > 1 and key.startswith("a_") else ""
+    return f"{fmean(values):.1f}{deviation}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Write what is not there yet, or the page."""
-    told = argparse.ArgumentParser(description=__doc__)
-    told.add_argument("--streams", nargs="*", default=STREAMS)
-    told.add_argument("--methods", nargs="*", default=METHODS)
-    told.add_argument("--seeds", type=int, nargs="*", default=[0])
-    told.add_argument("--out", type=Path, default=Path("results/whole-graphs"))
-    told.add_argument("--page", type=Path, help="put the table into this page; nothing is run")
-    args = told.parse_args(arguments)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--streams", nargs="*", default=STREAMS)
+    parser.add_argument("--methods", nargs="*", default=METHODS)
+    parser.add_argument("--seeds", type=int, nargs="*", default=[0])
+    parser.add_argument("--out", type=Path, default=Path("results/whole-graphs"))
+    parser.add_argument("--page", type=Path, help="put the table into this page; nothing is run")
+    args = parser.parse_args(arguments)
     if args.page is not None:
         before, rest = args.page.read_text(encoding="utf-8").split(BEGIN)
         text = f"{before}{BEGIN}\n\n{table(args.out)}\n\n{END}{rest.split(END)[1]}"

@@ -234,13 +234,13 @@ DRAWINGS = {
         (Store("R, Q", "sums over all rows", 0, 1, fed=(0,), used=(1,)),),
     ),
     "gacl": Drawing(
-        "The base task trains an encoder; a recursion updates the classifier.",
+        "The base task trains an encoder; the classifier is solved from sums.",
         (
             _box("fixed", "encoder", "trained on the base", "task, then frozen"),
             _box("fixed", "expansion H", "random, fixed"),
-            _box("solved", "classifier", "recursive least", "squares"),
+            _box("solved", "classifier", "ridge regression"),
         ),
-        (Store("Φ, W", "inverse and classifier", 1, 2, fed=(1,), used=(2,)),),
+        (Store("R, Q", "sums over all rows", 1, 2, fed=(1,), used=(2,)),),
     ),
     "merging": Drawing(
         "The encoder adapts to each task; a rule makes one encoder of all of them.",

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 METRIC = METRICS["a_f"]
 
-# Okabe and Ito's vermilion and blue: told apart with any colour vision
+# Okabe and Ito's vermilion and blue: distinct with any colour vision
 _COLOURS: dict[Protocol, str] = {"local": "#D55E00", "global": "#0072B2"}
 _ATTACKS: tuple[Attack, ...] = ("graph", "node")
-_TOLD: dict[str, tuple[str, dict[str, Any]]] = {
+_WAYS: dict[str, tuple[str, dict[str, Any]]] = {
     "oracle": ("told the true task", {"marker": "|", "markersize": 9, "markeredgewidth": 1.6}),
     "plain": ("told nothing", {"marker": "o", "markersize": 5.5, "markerfacecolor": "none"}),
     "graph": ("told by the graph attack", {"marker": "D", "markersize": 3.6}),
@@ -112,10 +112,10 @@ def _lifts(axes: Axes, rows: dict[str, dict[str, list[LeakageStudy]]]) -> None:
         for method, mine in by_method.items():
             place += 0.5
             for protocol, colour in _COLOURS.items():
-                found = {how: fmean(getattr(s.lift[protocol], how) for s in mine) for how in _TOLD}
+                found = {how: fmean(getattr(s.lift[protocol], how) for s in mine) for how in _WAYS}
                 line: dict[str, Any] = {"color": colour, "zorder": 2}
                 axes.plot([found["plain"], found["oracle"]], [place] * 2, alpha=0.35, **line)
-                for how, (_, style) in _TOLD.items():
+                for how, (_, style) in _WAYS.items():
                     axes.plot(found[how], place, linestyle="none", **(line | style))
                 place += 1
             names.append((place - 1.5, f"{display(method)}, {_name(stream, {method: mine})}"))
@@ -126,7 +126,7 @@ def _lifts(axes: Axes, rows: dict[str, dict[str, list[LeakageStudy]]]) -> None:
     sheet.dress(axes, "x")
     axes.tick_params(axis="y", length=0)
     sheet.heading(axes, "What is it worth to a method?")
-    for words, style in _TOLD.values():  # in black: colour says the protocol
+    for words, style in _WAYS.values():  # in black: colour says the protocol
         axes.plot([], [], linestyle="none", color="black", label=words, **style)
     for protocol, colour in _COLOURS.items():
         axes.plot([], [], color=colour, alpha=0.5, label=f"{protocol} testing")

@@ -14,7 +14,7 @@ from undrift.reporting.figures import sheet
 from undrift.reporting.figures.figure import Figure, Groups, Shown, missing, named, pages, ready
 from undrift.reporting.figures.style import display, drawn_title, ink, style_of, title_of
 from undrift.reporting.names import method_facts, symbol
-from undrift.reporting.tables.comparison import Spread, spread_of
+from undrift.reporting.tables.comparison import SeedMean, seed_mean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,11 +48,11 @@ def _bound(groups: Groups) -> str:
     """A sentence on the bound that keeps nothing: how often none learned a task better."""
     ahead: dict[str, list[bool]] = {}
     for found in groups.values():
-        best = max(_spread(runs).mean for runs in found.values())
+        best = max(_mean(runs).mean for runs in found.values())
         for method, runs in found.items() if len(found) > 1 else ():
             facts = method_facts(method)
             if facts.family == "bound" and not facts.keeps_examples:
-                ahead.setdefault(method, []).append(_spread(runs).mean >= best)
+                ahead.setdefault(method, []).append(_mean(runs).mean >= best)
     return "".join(
         f" {display(method)}, which only fits the newest task, is "
         + ("the upper bound." if all(is_) else f"the best on {sum(is_)} of {len(is_)} streams.")
@@ -60,8 +60,8 @@ def _bound(groups: Groups) -> str:
     )
 
 
-def _spread(runs: Sequence[Result]) -> Spread:
-    return spread_of(run.value(METRIC.key) for run in runs)
+def _mean(runs: Sequence[Result]) -> SeedMean:
+    return seed_mean(run.value(METRIC.key) for run in runs)
 
 
 @sheet.house_style
@@ -95,12 +95,12 @@ def _accuracies(
             if method not in found:
                 axes.text(place, 1, "not run", **_UPRIGHT, color="#777777")
                 continue
-            mean, spread = (ours := _spread(found[method])).mean, ours.deviation
+            mean, deviation = (ours := _mean(found[method])).mean, ours.deviation
             axes.bar(place, mean, step * 0.92, color=colour)
-            if spread is not None:
-                axes.errorbar(place, mean, min(spread, mean), fmt="none", **_WHISKER)
-            inside = mean - (spread or 0) > 22  # there is room for the number under the whisker
-            foot = 2 if inside else mean + (spread or 0) + 2
+            if deviation is not None:
+                axes.errorbar(place, mean, min(deviation, mean), fmt="none", **_WHISKER)
+            inside = mean - (deviation or 0) > 22  # the number fits under the whisker
+            foot = 2 if inside else mean + (deviation or 0) + 2
             shade = "white" if inside and ink(colour) == colour.upper() else "black"
             axes.text(place, foot, f"{mean:.1f}", **_UPRIGHT, color=shade)
     titles = [title_of(next(iter(found.values()))[0]) for found in streams]
@@ -181,7 +181,7 @@ def _ratios(axes: Axes, rho: Sequence[float], width: float) -> None:
 
 
 def _labels(rho: Sequence[float], width: float) -> list[str]:
-    """The numbers over the bars: with a decimal where there is room, else without."""
+    """The numbers over the bars: with a decimal where it fits, else without."""
     for decimals in (1, 0):
         texts = [f"{v:.{decimals if v < 100 else 0}f}" if isfinite(v) else "∞" for v in rho]
         if all(sheet.text_width(text) + 0.2 < width / (len(rho) + 0.2) for text in texts):

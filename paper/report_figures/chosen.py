@@ -26,11 +26,11 @@ def choice(shown: Shown, figure: str, streams: Iterable[str]) -> str:
     wanted = SHOWN[figure]
     there = {method for stream in streams for method in shown.groups[stream]}
     run, not_there = (_names(m for m in wanted if (m in there) is known) for known in (True, False))
-    told = f" Shown, as in the paper's figure: {run}."
-    told += f" Of its methods not run here: {not_there}." if not_there else ""
+    text = f" Shown, as in the paper's figure: {run}."
+    text += f" Of its methods not run here: {not_there}." if not_there else ""
     if others := _names(in_order(there - set(wanted), METHODS)):
-        told += f" Left out: {others}; the learning curves and the tables have them."
-    return told
+        text += f" Left out: {others}; the learning curves and the tables have them."
+    return text
 
 
 def stand_ins(shown: Shown) -> frozenset[str]:

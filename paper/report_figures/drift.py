@@ -35,7 +35,7 @@ _HUES = ("#0072B2", "#D55E00", "#009E73", "#B3478C", "#A87400", "#332288", "#5F5
 
 
 def figures(shown: Shown) -> Iterator[Figure]:
-    """Four streams at a time, one run of each method; those without a picture are told."""
+    """Four streams at a time, one run of each method; those without a picture are named."""
     methods = SHOWN["drift"]
     groups = only(shown, methods)
     panels: dict[str, list[tuple[Result, Embedding]]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""What the stand-ins draw alike: generators, dense features, and a homophily there is room for."""
+"""What the stand-ins draw alike: generators, dense features, and a homophily that can be had."""
 
 from __future__ import annotations
 
@@ -60,5 +60,5 @@ def attainable(sizes: Array, pairs: int, homophily: float, share: float = 0.25) 
     >>> attainable(np.array([10, 1000]), 5000, 0.7).round(3).tolist()
     [0.227, 0.7]
     """
-    room = share * (sizes - 1) / 2
-    return np.asarray(np.minimum(homophily, room * sizes.sum() / pairs))
+    within = share * (sizes - 1) / 2
+    return np.asarray(np.minimum(homophily, within * sizes.sum() / pairs))

@@ -36,7 +36,7 @@ def test_help_has_options_and_examples(
 
 
 @pytest.mark.parametrize(
-    ("error", "words", "code", "told"),
+    ("error", "words", "code", "message"),
     [
         (None, [], 0, ""),
         (InputError("no such\n  thing; take another"), [], 2, "undrift: no such thing; take ano"),
@@ -49,18 +49,18 @@ def test_how_a_command_ends_is_an_exit_code_and_a_sentence(
     error: BaseException | None,
     words: list[str],
     code: int,
-    told: str,
+    message: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: Captured,
 ) -> None:
-    told_where: list[bool] = []
+    traced: list[bool] = []
 
     def fly() -> None:
         if error is not None:
             raise error
 
     def swim(*, traceback: bool = False) -> None:
-        told_where.append(traceback)
+        traced.append(traceback)
 
     made = make_app()
     made.command(fly)
@@ -69,10 +69,10 @@ def test_how_a_command_ends_is_an_exit_code_and_a_sentence(
     assert start(["fly", *words]) == code
     shown = capsys.readouterr()
     assert shown.out == ""
-    assert re.match(told, shown.err)
+    assert re.match(message, shown.err)
     assert shown.err.count("\n") == 1 or error is None or words
     start(["swim", *words])
-    assert told_where == [bool(words)]
+    assert traced == [bool(words)]
 
 
 def test_torch_is_imported_only_by_what_computes() -> None:

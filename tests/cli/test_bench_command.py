@@ -62,7 +62,7 @@ def test_skipped_streams_are_listed(capsys: Captured) -> None:
     assert "stand-in data: " in capsys.readouterr().out
 
 
-def test_what_happens_is_told_line_by_line(
+def test_what_happens_is_shown_line_by_line(
     capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running = Progress(pending=[JOB], waiting=1)

@@ -12,10 +12,10 @@ def test_the_demo_ends_with_a_table_of_four_methods_and_a_figure(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "120")
     assert start(["demo", "--out", str(tmp_path)]) == DONE
-    told = capsys.readouterr().out.rstrip().splitlines()
-    rows = {line.split()[0]: line.split() for line in told[-7:] if len(line.split()) > 8}
+    lines = capsys.readouterr().out.rstrip().splitlines()
+    rows = {line.split()[0]: line.split() for line in lines[-7:] if len(line.split()) > 8}
     assert {"ADR", "Bare", "Propagation", "Joint"} <= set(rows)
     assert float(rows["Bare"][2]) < float(rows["Propagation"][2])
     assert (rows["Bare"][-1], rows["Joint"][-1]) == ("0", "3,000")
-    assert told[-1] == f"figure: {tmp_path / 'demo.svg'}"
+    assert lines[-1] == f"figure: {tmp_path / 'demo.svg'}"
     assert (tmp_path / "demo.svg").read_text().startswith("<?xml")

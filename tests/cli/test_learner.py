@@ -66,8 +66,8 @@ def test_a_class_in_other_letters_can_be_an_alias(
     files = month(tmp_path, 2, ["fine", "MULE"])
     for alias, noted in (([], True), (["--alias", "MULE=mule"], False)):
         assert run("observe", desk, *files, *alias) == 0
-        told = capsys.readouterr().err
-        assert ("note: class 'MULE' is new and differs from 'mule'" in told) == noted
+        notes = capsys.readouterr().err
+        assert ("note: class 'MULE' is new and differs from 'mule'" in notes) == noted
         assert run("forget", desk, *files) == 0
 
 
@@ -84,8 +84,8 @@ def test_verify_completes_what_a_killed_process_left_undone_and_says_how_exact_i
         shown = capsys.readouterr()
         assert "completed: history.jsonl: the line of step 1" in shown.out
         assert "the state, its names and 2 steps agree" in shown.out
-        (told,) = re.findall(r"rounding .* by up to (\S+) of the largest", shown.out)
-        assert (float(told) > EXACT) == rounded
+        (rounding,) = re.findall(r"rounding .* by up to (\S+) of the largest", shown.out)
+        assert (float(rounding) > EXACT) == rounded
         assert ("more than 1e-09; raise gamma" in shown.err) == rounded
 
 

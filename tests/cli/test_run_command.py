@@ -48,9 +48,9 @@ def test_a_run_shows_its_result_and_where_it_lies(tmp_path: Path, capsys: Captur
     assert start(["run", *QUICK, "--seed", "3", "--out", "here"]) == 0
     shown, spec = capsys.readouterr(), written(tmp_path / "here")["spec"]
     assert (spec["seed"], spec["params"]) == (3, {"epochs": 3, "hidden": [4, 4]})
-    told = ["bare on synthetic, seed 3, global protocol", "A_avg", "forgetting", "by node"]
-    told += ["seconds", "peak memory", "kept state", "drift of task 0"]
-    assert [text for text in told if text not in shown.out] == []
+    texts = ["bare on synthetic, seed 3, global protocol", "A_avg", "forgetting", "by node"]
+    texts += ["seconds", "peak memory", "kept state", "drift of task 0"]
+    assert [text for text in texts if text not in shown.out] == []
     last = shown.out.splitlines()[-1]
     assert load_result(last.removeprefix("result: ")).spec.method == "bare"
     assert shown.err.count("\n") == 3  # a plain line per task
@@ -95,7 +95,7 @@ def test_a_run_is_tracked_and_a_tracker_that_breaks_does_not_cost_the_result(
     tmp_path: Path, notes: Notes, capsys: Captured
 ) -> None:
     assert start(["run", *TRACKED]) == 0
-    assert notes.told == ["start", *3 * ["record"], "finish"]
+    assert notes.called == ["start", *3 * ["record"], "finish"]
     notes.breaks_at = "record"
     assert start(["run", *TRACKED]) == 0
     last = capsys.readouterr().err.splitlines()[-1]
@@ -113,7 +113,7 @@ def test_a_run_that_breaks_is_1_and_writes_nothing_and_a_tracker_hears_of_it(
     assert start(["run", *TRACKED]) == 1
     assert "the run failed: RuntimeError: boom; add --traceback" in capsys.readouterr().err
     assert list(tmp_path.rglob("result.json")) == []
-    assert notes.told[-1] == "failed"
+    assert notes.called[-1] == "failed"
 
 
 MEAN = ["--method", "tests.harness.running_mean:RunningMean"]
@@ -124,9 +124,9 @@ def test_classes_that_come_back_are_run_and_shown(tmp_path: Path, capsys: Captur
     shown, data = capsys.readouterr().out, written(tmp_path / "here")
     assert data["spec"]["arrive"] == data["provenance"]["arrival"] == "online:batch=2"
     assert data["returning"]["batches"] > len(data["returning"]["graded"]) == 20
-    told = ["RunningMean on synthetic+online:batch=2, seed 0", "after batch", "A_auc", "F_class"]
-    told += [f"graded after 20 of {data['returning']['batches']} batches"]
-    assert [text for text in told if text not in shown] == []
+    texts = ["RunningMean on synthetic+online:batch=2, seed 0", "after batch", "A_auc", "F_class"]
+    texts += [f"graded after 20 of {data['returning']['batches']} batches"]
+    assert [text for text in texts if text not in shown] == []
     assert "A_l" not in shown
 
 

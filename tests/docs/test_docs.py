@@ -74,8 +74,8 @@ def test_every_page_of_a_method_has_the_same_sections(page: Path) -> None:
 def test_the_page_names_the_methods_that_can(verb: str) -> None:
     text = text_of("choosing-a-method.md")
     (cell,) = re.findall(rf"^\| {verb} \|.*\| (.+?) \|$", text, re.MULTILINE)
-    told = set(METHODS) if cell == "every method" else set(re.findall(r"`([\w-]+)`", cell))
-    assert told == {name for name, method in METHODS.items() if getattr(method, verb)}
+    named = set(METHODS) if cell == "every method" else set(re.findall(r"`([\w-]+)`", cell))
+    assert named == {name for name, method in METHODS.items() if getattr(method, verb)}
     for name, method in METHODS.items():
         if method.verbs_need:
             assert f"`{name}` can all three with `{method.verbs_need}`" in text

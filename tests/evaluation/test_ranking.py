@@ -53,8 +53,8 @@ def test_measures_are_those_by_hand(first, second) -> None:
     hits = [rank for rank in ranks if rank <= 20]
     wanted = [len(hits), sum(1 / r for r in hits), sum(1 / log2(1 + r) for r in hits)]
     wanted = [100 * each / len(ranks) if ranks else nan for each in wanted]
-    told = [found[key] for key in ("recall_20", "mrr_20", "ndcg_20")]
-    np.testing.assert_allclose(told, wanted, rtol=1e-9)
+    measured = [found[key] for key in ("recall_20", "mrr_20", "ndcg_20")]
+    np.testing.assert_allclose(measured, wanted, rtol=1e-9)
     clicks = sum(map(len, second))
     assert found["cases"] == len(ranks)
     assert found["left_out"] == pytest.approx(100 * left_out / clicks)
@@ -114,15 +114,15 @@ def test_a_run_writes_series_and_no_matrix(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "told"),
+    ("how", "message"),
     [
         ({"stream": "shop", "method": "adr"}, "learns graphs.*holds sessions; take one of: next"),
         ({"method": "ease"}, "learns sessions, and stream 'synthetic' holds graphs; take one of"),
         ({"stream": "shop", "method": "ease", "arrive": "blurry"}, "take online:batch=64"),
     ],
 )
-def test_what_does_not_fit_is_refused(how, told: str) -> None:
-    with pytest.raises(InputError, match=told):
+def test_what_does_not_fit_is_refused(how, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         prepare(RunSpec(**how))
 
 

@@ -159,7 +159,7 @@ def test_a_run_that_was_cut_goes_on_and_ends_the_same(tmp_path: Path, checkpoint
 
 
 class Disk:
-    """Writes of files with these names fail for want of room."""
+    """Writes of files with these names fail for want of space."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
         self.names, real = names, files.whole_file
@@ -174,7 +174,7 @@ class Disk:
         monkeypatch.setattr(files, "whole_file", whole_file)
 
 
-def test_a_full_disk_leaves_nothing_that_could_be_trusted_and_the_result_is_told(
+def test_a_full_disk_leaves_nothing_that_could_be_trusted_and_the_result_is_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = execute(prepare(SPEC), tmp_path / "whole")
@@ -185,7 +185,7 @@ def test_a_full_disk_leaves_nothing_that_could_be_trusted_and_the_result_is_told
     assert caught.value.result.matrix == whole.matrix
 
 
-def test_a_result_takes_the_room_of_checkpoints_that_nobody_is_at(
+def test_a_result_takes_the_space_of_checkpoints_that_nobody_is_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = Disk(monkeypatch)
@@ -193,16 +193,16 @@ def test_a_result_takes_the_room_of_checkpoints_that_nobody_is_at(
     for path in (left, busy):
         path.parent.mkdir()
         path.write_bytes(b"x")
-    room = checkpoint.make_room
+    real = checkpoint.free_space
 
     def freed(out: Path) -> None:
-        room(out)
+        real(out)
         disk.names = ()
 
     def fill(t: int, _: Evaluation) -> None:
         disk.names = ("split.npz",)
 
-    monkeypatch.setattr(checkpoint, "make_room", freed)
+    monkeypatch.setattr(checkpoint, "free_space", freed)
     (tmp_path / "locks").mkdir()
     with exclusive(tmp_path / "locks" / "busy.lock", "running"):
         execute(prepare(SPEC), tmp_path, after_task=fill, checkpoints=True)

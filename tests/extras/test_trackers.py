@@ -1,4 +1,4 @@
-"""Trackers: what they are told, that a broken one costs no result, and each tool."""
+"""Trackers: what they are given, that a broken one costs no result, and each tool."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ def so_far(tasks: int) -> Evaluation:
 
 def follow(tracker: Tracker, *, first: int = 0) -> None:
     """Let a tracker follow the run, which goes on with task `first`."""
-    told = Trackers([("this", tracker)])
-    with told.following(SPEC):
+    tracking = Trackers([("this", tracker)])
+    with tracking.following(SPEC):
         for t in range(first, 2):
-            told.after_task(t, so_far(t + 1))
-        told.finish(made(**SPEC.model_dump()))
-    assert told.failures == []
+            tracking.after_task(t, so_far(t + 1))
+        tracking.finish(made(**SPEC.model_dump()))
+    assert tracking.failures == []
 
 
 class Notes:
-    """A tracker that writes down what it is told, and breaks when told `breaks_at`."""
+    """A tracker that writes down what is called, and breaks at `breaks_at`."""
 
     def __init__(self, folder: Path = Path(), breaks_at: str = "") -> None:
         self.folder, self.breaks_at = folder, breaks_at
-        self.told: list[str] = []
+        self.called: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
         def note(*_: object) -> None:
             if name == self.breaks_at:
                 raise OSError("the wire\nis cut")
-            self.told.append(name)
+            self.called.append(name)
 
         return note
 
@@ -73,7 +73,7 @@ def test_one_that_breaks_later_is_left_out_and_costs_nothing(moment: str) -> Non
             both.after_task(t, so_far(t + 1))
         both.finish(made())
         raise ValueError("late")
-    assert whole.told == ["start", "record", "record", "finish", "failed"]
+    assert whole.called == ["start", "record", "record", "finish", "failed"]
     assert both.failures == ["broken stopped tracking the run (OSError: the wire is cut)"]
 
 
@@ -145,7 +145,7 @@ def board(monkeypatch: pytest.MonkeyPatch) -> mock.Mock:
 
 
 @pytest.mark.parametrize("first", [0, 1])  # a run that goes on is caught up with
-def test_tensorboard_is_told_every_task(board: mock.Mock, tmp_path: Path, first: int) -> None:
+def test_tensorboard_gets_every_task(board: mock.Mock, tmp_path: Path, first: int) -> None:
     follow(TensorBoardTracker(tmp_path), first=first)
     board.SummaryWriter.assert_called_once_with(str(tmp_path / "tensorboard" / run_name(SPEC)))
     writer = board.SummaryWriter.return_value
@@ -166,8 +166,8 @@ def test_tensorboard_forgets_an_earlier_try_and_records_a_failure(
     place.mkdir(parents=True)
     for name in ("events.out.tfevents.1.host", "notes.txt"):
         (place / name).write_bytes(b"")
-    told = Trackers([("this", TensorBoardTracker(tmp_path))])
-    with pytest.raises(RuntimeError), told.following(SPEC):
+    tracking = Trackers([("this", TensorBoardTracker(tmp_path))])
+    with pytest.raises(RuntimeError), tracking.following(SPEC):
         raise RuntimeError("boom")
     assert [path.name for path in place.iterdir()] == ["notes.txt"]
     writer = board.SummaryWriter.return_value
@@ -212,7 +212,7 @@ def own_places(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("first", [0, 1])  # a run that goes on is caught up with
-def test_mlflow_is_told_every_task(flow: mock.Mock, tmp_path: Path, first: int) -> None:
+def test_mlflow_gets_every_task(flow: mock.Mock, tmp_path: Path, first: int) -> None:
     follow(MlflowTracker(tmp_path), first=first)
     flow.MlflowClient.assert_called_once_with(tracking_uri=f"sqlite:///{tmp_path}/mlflow.db")
     client = flow.MlflowClient.return_value
@@ -234,7 +234,7 @@ def test_mlflow_is_told_every_task(flow: mock.Mock, tmp_path: Path, first: int) 
     assert [p.name for p in tmp_path.iterdir()] == []  # the lock is gone
 
 
-def test_mlflow_goes_where_it_is_told(
+def test_mlflow_goes_where_it_is_sent(
     flow: mock.Mock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://localhost:5000")

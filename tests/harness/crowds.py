@@ -15,13 +15,16 @@ from undrift.experiments.store import load_records
 from undrift.folder.folder import LearnerFolder
 from undrift.testing.graphs import tiny_graph
 
+_PATIENCE = 120.0  # seconds that a step may wait for others: a busy disk takes many for an fsync
+
 
 def crowd(folder: Path, steps: list[Step]) -> None:
     """Run all steps at once, a process each, each again while another is at it."""
 
     def patient(step: Step) -> Step:
         def again(folder: Path) -> None:
-            for _ in range(2000):
+            late = time.monotonic() + _PATIENCE
+            while time.monotonic() < late:
                 try:
                     step(folder)
                     return
@@ -59,7 +62,7 @@ def observers(place: Path, size: int) -> None:
 
 
 def makers(place: Path, size: int) -> None:
-    """Everybody makes the same folder: one does, the others are told."""
+    """Everybody makes the same folder: one does, the others are refused."""
     place.mkdir()
 
     def making(folder: Path) -> None:

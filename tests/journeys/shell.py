@@ -36,7 +36,7 @@ def shell(
 
 def walk(page: Path, capsys: pytest.CaptureFixture[str]) -> str:
     """Every command of the page runs, in order, and prints what stands below it; all of that."""
-    printed, told = "", ""
+    printed, all_printed = "", ""
     for language, block in FENCE.findall(page.read_text(encoding="utf-8")):
         if language == "text":
             assert block.strip() in printed
@@ -50,5 +50,5 @@ def walk(page: Path, capsys: pytest.CaptureFixture[str]) -> str:
                 code = re.search(r"# exit code (\d+)", line)
                 assert start(words[1:]) == (int(code[1]) if code else 0), line
                 printed += "".join(capsys.readouterr())
-            told += printed
-    return told
+            all_printed += printed
+    return all_printed

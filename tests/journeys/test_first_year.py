@@ -219,7 +219,7 @@ def test_the_first_year(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     power.run(desk, learner("forget", desk, *months[2]), power.left // 3)
     power.run(desk, learner("observe", desk, *months[2]), 0)
     power.run(both, learner("merge", both, desk, branch), power.left - share[11] - share[12])
-    # a kind comes that nobody has named: the learner says so, groups it, and is told its name
+    # a kind comes that nobody has named: the learner says so, groups it, and learns its name
     capsys.readouterr()
     strangers = tmp_path / "strangers.csv"
     asked = ("--unknown", 0.05, "--groups", "--out", strangers)
@@ -246,10 +246,10 @@ def test_the_first_year(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         names = [[*KINDS, NEW][c] for c in whole.classes_]
         assert [row["id"] for row in found] == batch.ids.tolist()
         for place, column in enumerate(("class", "runner_up")):
-            told_names = [names[i] for i in best.indices[:, place].tolist()]
-            assert [row[column] for row in found] == told_names
-        told = np.array([float(row["probability"]) for row in found])
-        np.testing.assert_allclose(told, best.values[:, 0].numpy(), rtol=0, atol=1e-9)
+            wanted = [names[i] for i in best.indices[:, place].tolist()]
+            assert [row[column] for row in found] == wanted
+        sure_of = np.array([float(row["probability"]) for row in found])
+        np.testing.assert_allclose(sure_of, best.values[:, 0].numpy(), rtol=0, atol=1e-9)
         known = [
             row["class"] == kind for row, kind in zip(found, batch.labels, strict=True) if kind
         ]

@@ -77,5 +77,5 @@ def test_a_folder_is_a_batch_like_others(
         assert sentence in undrift(line, 2)
     assert "4 classes" in undrift("graph show papers")
     (tmp_path / "papers" / "edges-00000-weights.npy").unlink()
-    told = undrift("learner predict large papers --out x.parquet", 2)
-    assert "edges-00000-weights.npy is missing" in told
+    message = undrift("learner predict large papers --out x.parquet", 2)
+    assert "edges-00000-weights.npy is missing" in message

@@ -150,14 +150,14 @@ def test_what_another_package_brings_is_in_every_command(
 
 def check_that_each_is_one_file_and_one_line() -> None:
     project = tomllib.loads((PACKAGE / "pyproject.toml").read_text())["project"]
-    doors = project["entry-points"]
+    groups = project["entry-points"]
     assert FIGURE_ENTRY == ("runs-per-method", "FIGURE")
-    named = {entry.partition(":")[0] for door in doors.values() for entry in door.values()}
+    named = {entry.partition(":")[0] for group in groups.values() for entry in group.values()}
     files = {f"theirs.{path.stem}" for path in (PACKAGE / "theirs").glob("[a-z]*.py")}
     # two files are those of pages; of the broken method there is a line only
     pages = {"theirs.runs_per_method", "theirs.nearest_mean"}
     assert named == files | pages | {"theirs.unfinished"}
-    assert sum(len(door) for door in doors.values()) == len(named)
+    assert sum(len(group) for group in groups.values()) == len(named)
 
 
 def line_of(text: str, word: str) -> str:
@@ -205,6 +205,6 @@ def check_the_metric(outcome: Outcome, shown: str, table: str, best: str) -> Non
 def check_the_figure(outcome: Outcome) -> None:
     assert "<strong>Runs per method</strong> How many runs there are." in outcome.page
     assert {"runs-per-method.svg", "runs-per-method.pdf"} <= outcome.figures
-    # another that fails is told, and nothing else is lost
+    # another that fails is named, and nothing else is lost
     assert "mistake: the package theirs failed (ZeroDivisionError: by mistake)" in outcome.page
     assert "learning-curves.svg" in outcome.figures

@@ -96,8 +96,8 @@ def test_a_shops_year(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         found = list(csv.DictReader(file))
     histories = as_interactions(asked)
     wanted = [score for best in pooled.recommendations(histories, 5) for _, score in best]
-    told = [float(row["score"]) for row in found]
-    np.testing.assert_allclose(told, wanted, rtol=0, atol=1e-9)
+    scores = [float(row["score"]) for row in found]
+    np.testing.assert_allclose(scores, wanted, rtol=0, atol=1e-9)
 
     # nobody's rare pairs leave: the folder is not passed, what is exported is
     assert start(learner("audit", both)) == 3

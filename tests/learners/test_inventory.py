@@ -11,7 +11,6 @@ import torch
 from undrift import InputError
 from undrift.analytic.border import Border
 from undrift.analytic.thin_sums import Thin
-from undrift.learners import gacl
 from undrift.learners.kept import unnamed
 from undrift.learners.registry import METHODS, make_learner, method_class
 from undrift.merging import RULES
@@ -75,7 +74,7 @@ def test_a_rule_that_does_not_say_is_not_named(monkeypatch: pytest.MonkeyPatch) 
     assert all(path.startswith("memory.") for path in left)
 
 
-@pytest.mark.parametrize("name", ["propagation", "hybrid", "gacl"])
+@pytest.mark.parametrize("name", ["propagation", "hybrid"])
 def test_no_gram_is_made_before_it_is_asked_for(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     thin = {"rank": 4} if name == "propagation" else {}
     learner = quick(name, **thin).observe(tiny_stream().task(0)).settle()
@@ -87,7 +86,6 @@ def test_no_gram_is_made_before_it_is_asked_for(name: str, monkeypatch: pytest.M
 
     count(Thin, "to_dense")
     count(Border, "around")
-    count(gacl, "gram_of")
     kept = learner.inventory().sums[-1]
     assert (made, kept.has_products, kept.columns > 0) == ([], True, True)
     assert kept.gram is kept.gram

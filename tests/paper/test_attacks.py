@@ -25,9 +25,9 @@ def test_every_part_runs_on_a_small_stream() -> None:
     learner = Propagation(sketch=0, fourier=0)
     for task in stream:
         learner.observe(task)
-    bank = next(iter(membership(learner, stream)))
-    assert bank["rows"] < bank["columns"]
-    assert best_of_one_row(bank)[1]["auc"] > 0.95
+    attacked = next(iter(membership(learner, stream)))
+    assert attacked["rows"] < attacked["columns"]
+    assert best_of_one_row(attacked)[1]["auc"] > 0.95
     assert unknown_words(stream, learner, 2, 4)["tried"] == 2
     shares = list(by_known_rows(stream, 8, (0.5, 1.0)))
     assert [each["share"] for each in shares] == [0.5, 1.0]

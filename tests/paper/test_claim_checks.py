@@ -54,7 +54,7 @@ def test_bounds_are_no_competitors_and_equals_are_not_above() -> None:
     assert "A_avg ADR 80.00, not above ACIL 80.00" in tie.evidence
 
 
-def test_rows_without_runs_are_told() -> None:
+def test_rows_without_runs_are_named() -> None:
     claim = checked("cs-cl", {"adr": flat(90), "acil": flat(80)})["adr-first"]
     assert claim.holds
     assert claim.partial
@@ -122,7 +122,7 @@ def records(name: str, rows: dict[str, Result], unfinished: tuple[str, ...] = ()
     return Records(ended, [plan], [], [], Path())
 
 
-def test_merging_rules_are_told_by_their_settings() -> None:
+def test_merging_rules_are_known_by_their_settings() -> None:
     rules = {rule: run(params={"merging": rule}) for rule in ("none", "average")}
     ham = run()
     assert claimed_runs(records("paper-ablation", {**rules, "ham": ham}))["cs-cl"] == {

@@ -49,7 +49,7 @@ def search() -> Search:
 def records(*results: Result) -> Records:
     runs = {each.spec.id: each for each in results}
     adr = {"row": "adr", "method": "adr", "stream": "cs-cl"}
-    told = [
+    cells = [
         {"seed": each.spec.seed, "params": each.spec.params, "run": run, "search": search().spec.id}
         for run, each in runs.items()
     ]
@@ -61,7 +61,7 @@ def records(*results: Result) -> Records:
         streams=["cs-cl"],
         cells=[
             PlannedRun.model_validate(adr | cell)
-            for cell in (*told, {"seed": 9, "failed": "full disk"})
+            for cell in (*cells, {"seed": 9, "failed": "full disk"})
         ],
         skipped=[Skipped(stream="arxiv-cl", why="no data")],
     )

@@ -71,7 +71,7 @@ def test_the_command_makes_checks_and_tells(
     out.write_text(f"{text}By hand.")
     assert main([*given, "--check"]) == 1
     assert out.read_text().endswith("By hand.")
-    assert main(given) == 1  # made again, and told
+    assert main(given) == 1  # made again, and says so
     assert out.read_text() == text
     assert "was made again" in capsys.readouterr().err
     (tables / "reasons.toml").write_text('[cs]\nadr = "x"\n')

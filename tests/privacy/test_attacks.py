@@ -102,7 +102,7 @@ def test_every_kind_of_state_is_attacked(name: str) -> None:
     assert {finding.attack for finding in found} >= {
         "adr": {"span", "all candidates", "small class"},
         "acil": {"span", "all candidates", "small class", "own class"},
-        "gacl": {"span", "leverage", "small class"},
+        "gacl": {"span", "all candidates", "small class", "own class"},
         "ds-al": {"span", "all candidates"},
         "dpcr": {"span", "small class"},
         "efc": {"span", "small class"},

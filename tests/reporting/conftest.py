@@ -16,7 +16,7 @@ from undrift.experiments.search import Search
 from undrift.experiments.store import Manifest
 from undrift.learners.registry import METHODS
 from undrift.reporting.tables.compare import manifest_of_runs
-from undrift.reporting.tables.comparison import Comparison, ComparisonEntry, Spread
+from undrift.reporting.tables.comparison import Comparison, ComparisonEntry, SeedMean
 
 # tasks, accuracy at the start
 PAPER_STREAMS = {"cs-cl": (6, 96), "corafull-cl": (21, 85), "arxiv-cl": (11, 72)}
@@ -76,7 +76,7 @@ class Fakes:
     @staticmethod
     def entry(mean: float = 90.0, deviation: float | None = 1.0, **more: Any) -> ComparisonEntry:
         return ComparisonEntry(
-            **{"seeds": (0,), "runs": ("r",)} | more, ours=Spread(mean, deviation)
+            **{"seeds": (0,), "runs": ("r",)} | more, ours=SeedMean(mean, deviation)
         )
 
     @staticmethod

@@ -40,7 +40,7 @@ def folder(tmp_path: Path) -> LearnerFolder:
     return LearnerFolder.new(tmp_path / "desk", settings={"hops": 1})
 
 
-def test_a_year_is_plotted_and_told(folder: LearnerFolder) -> None:
+def test_a_year_is_plotted_and_described(folder: LearnerFolder) -> None:
     for number, kinds in enumerate([[0, 1, 2], [0, 1], [1, 2, 3]]):
         folder.observe(month(number, kinds))
     folder.forget(month(1, [0, 1]))

@@ -90,7 +90,7 @@ def test_metrics_by_class_and_by_node_of_test_and_validation_nodes() -> None:
 
 
 def test_the_cost_names_phases_memory_state_and_drift() -> None:
-    def told(**changes: Any) -> str:
+    def table(**changes: Any) -> str:
         return "\n".join(shown(terminal.cost_table(result(**changes))))
 
     every = (
@@ -99,11 +99,11 @@ def test_the_cost_names_phases_memory_state_and_drift() -> None:
         "3.1 MB",
         "12.50 % at the end, 25.00 %",
     )
-    assert all(text in told() for text in every)  # a phase of no length is not named
-    assert "not measured" in told(drift=[])
-    assert "undefined at the end, 0.00 % at most" in told(drift=[0.0, None])
+    assert all(text in table() for text in every)  # a phase of no length is not named
+    assert "not measured" in table(drift=[])
+    assert "undefined at the end, 0.00 % at most" in table(drift=[0.0, None])
     unknown = result().cost.model_copy(update={"peak_memory_mb": None})
-    assert "peak memory      unknown" in told(cost=unknown)
+    assert "peak memory      unknown" in table(cost=unknown)
 
 
 # streams and methods ---------------------------------------------------------------------
@@ -181,13 +181,13 @@ TWO = Dataset("two", "Two", FILES, 12_345, 67_890, 3, 4, "MIT", "example.org")
 
 
 def test_size_and_on_disk_follow_the_files(tmp_path: Path) -> None:
-    def told(dataset: Dataset) -> str:
+    def text(dataset: Dataset) -> str:
         return " ".join(row(shown(data_table([dataset], tmp_path)), "two").split())
 
     start = "two 12,345 67,890 a.npz, b.npz"
-    assert told(TWO) == f"{start} - no MIT example.org"
-    assert "a.npz 1.5 kB no MIT" in told(replace(TWO, files=FILES[:1]))  # as published
+    assert text(TWO) == f"{start} - no MIT example.org"
+    assert "a.npz 1.5 kB no MIT" in text(replace(TWO, files=FILES[:1]))  # as published
     (tmp_path / "a.npz").write_bytes(bytes(1000))
-    assert told(TWO) == f"{start} - in part MIT example.org"
+    assert text(TWO) == f"{start} - in part MIT example.org"
     (tmp_path / "b.npz").write_bytes(bytes(2000))
-    assert told(TWO) == f"{start} 3.0 kB yes MIT example.org"
+    assert text(TWO) == f"{start} 3.0 kB yes MIT example.org"

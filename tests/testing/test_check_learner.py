@@ -204,7 +204,7 @@ BROKEN: dict[str, tuple[Callable[[], Learner], str]] = {
     "takes everything for done": (kind(Means, forget=lambda self, *_, **__: self), "refused_verbs"),
     "forgets nearly": (APPROXIMATE, "forgetting_is_exact"),
     "merges nearly": (APPROXIMATE, "merging_is_exact"),
-    "is less exact than it says": (APPROXIMATE, "exactness_is_told"),
+    "is less exact than it says": (APPROXIMATE, "exactness_is_kept"),
     "forgets before it is done": (kind(Acil, forget=_eager), "interrupted_verbs"),
     "forgets what it never saw": (
         kind(Acil, _replaced=lambda self, *_: (self.learned_, None)),

@@ -117,13 +117,13 @@ def _lost_output() -> str | None:
         with suppress(OSError, ValueError):  # else Python complains once more when it ends
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return (
-            f"the output cannot be written ({error.strerror or error}); make room or send it "
+            f"the output cannot be written ({error.strerror or error}); free some space or send it "
             "elsewhere, files that were finished before are whole"
         )
     return None
 
 
 def _complain(sentence: str, code: int) -> int:
-    with suppress(OSError):  # nobody can be told
+    with suppress(OSError):  # nobody can read it
         sys.stderr.write(f"undrift: {' '.join(sentence.split())}\n")
     return code

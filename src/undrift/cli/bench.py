@@ -151,7 +151,7 @@ def _announce(
 def _close(
     console: Console, errors: Console, progress: Progress, out: Path, traceback: bool
 ) -> None:
-    for failure in progress.failed:  # their errors were told when they happened
+    for failure in progress.failed:  # their errors were shown when they happened
         if traceback and failure.trace:
             say(f"{failure.job.name}:\n{failure.trace}", errors)
     if progress.failed and not traceback:
@@ -169,18 +169,18 @@ def bench_progress(
     console: Console, estimator: Estimator, workers: int, plans: Sequence[BenchPlan]
 ) -> Iterator[Callable[[Progress], None]]:
     """The callback that shows a bench: a line per job that ended, on a terminal also what runs."""
-    told = {"done": 0, "failed": 0, "warnings": 0}
+    shown = {"done": 0, "failed": 0, "warnings": 0}
 
     def tell(progress: Progress) -> None:
-        for job, spent in progress.done[told["done"] :]:
-            told["done"] += 1
-            done = progress.found + told["done"] + len(progress.failed)
+        for job, spent in progress.done[shown["done"] :]:
+            shown["done"] += 1
+            done = progress.found + shown["done"] + len(progress.failed)
             say(f"[{done}/{progress.total}] {job.name}: {duration(spent)}", console)
-        for failure in progress.failed[told["failed"] :]:
+        for failure in progress.failed[shown["failed"] :]:
             say(f"failed: {failure.job.name}: {failure.error}", console)
-        for job, sentence in progress.warnings[told["warnings"] :]:
+        for job, sentence in progress.warnings[shown["warnings"] :]:
             say(f"warning: {job.name}: {sentence}", console)
-        told["failed"], told["warnings"] = len(progress.failed), len(progress.warnings)
+        shown["failed"], shown["warnings"] = len(progress.failed), len(progress.warnings)
 
     with bar_of(console) as bar:
         whole = bar.add_task("starting")

@@ -57,14 +57,14 @@ class RunProgress:
         """Say how a task went."""
         self._task = t + 1
         spent = sum(so_far.seconds.values())
-        told = [
+        grades = [
             f"{METRICS[k].symbol} {so_far.series[k][-1]:.1f} %" for k in list(so_far.series)[:2]
         ]
         if so_far.by_class.rows:
-            told = [f"A_t {so_far.by_class.a_t[-1]:.1f} % by class"]
-            told += [f"{so_far.by_node.a_t[-1]:.1f} % by node"]
+            grades = [f"A_t {so_far.by_class.a_t[-1]:.1f} % by class"]
+            grades += [f"{so_far.by_node.a_t[-1]:.1f} % by node"]
         head = f"task {t + 1}/{self._tasks} took {spent - self._spent:.1f} s"
-        self.bar.console.print(f"{head}: {', '.join(told)}")
+        self.bar.console.print(f"{head}: {', '.join(grades)}")
         self._spent = spent
 
 

@@ -66,8 +66,8 @@ def new(
     from undrift.folder import kinds
 
     kind = kinds.kind_for(method) if like is None else type(kinds.opened(like))
-    told = parse_settings(settings)
-    chosen: dict[str, Any] = choose_readings(method_class(method), told) if told else {}
+    texts = parse_settings(settings)
+    chosen: dict[str, Any] = choose_readings(method_class(method), texts) if texts else {}
     chosen |= {} if plan is None else {"plan": str(plan)}
     chosen |= {"seed": seed} if seed else {}
     chosen |= {"device": device} if device != "cpu" else {}

@@ -59,10 +59,10 @@ class GraphColumns:
 
     def given(self) -> dict[str, Any]:
         """As the folder's verbs take it."""
-        told = {name.removesuffix("_column"): value for name, value in vars(self).items()}
-        told["ignore"] = self.ignore or None
-        directed = told.pop("directed")
-        return told | {"undirected": None if directed is None else not directed}
+        values = {name.removesuffix("_column"): value for name, value in vars(self).items()}
+        values["ignore"] = self.ignore or None
+        directed = values.pop("directed")
+        return values | {"undirected": None if directed is None else not directed}
 
 
 @Parameter(name="*")
@@ -186,12 +186,12 @@ def group(name: str, functions: Sequence[Callable[..., None]], examples: str) ->
     lines = [x if "undrift" in x else f"undrift {name} {x}" for x in examples.split("\n") if x]
     own = {word: [x for x in lines if f"undrift {name} {word}" in x] for word in commands}
 
-    def told(some: Sequence[str]) -> str:
+    def epilogue(some: Sequence[str]) -> str:
         return "For example:\n\n" + "".join(f"    {line}\n" for line in some) + f"\n{EVERYWHERE}"
 
     first = [each[0] for each in own.values()][:4]
-    app = App(name=name, help_epilogue=told(first), help_format="plaintext")
+    app = App(name=name, help_epilogue=epilogue(first), help_format="plaintext")
     for word, command in commands.items():
         command.__doc__ = flowing(inspect.getdoc(command) or "")
-        app.command(command, name=word, help_epilogue=told(own[word]))
+        app.command(command, name=word, help_epilogue=epilogue(own[word]))
     return app

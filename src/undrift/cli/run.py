@@ -58,8 +58,8 @@ def run(
     :param seed: Decides the split of the nodes and the learner's randomness.
     :param settings: A hyperparameter, as name=value; repeat it for more.
     :param protocol: Grade on the graph of all tasks seen so far, or on each task's graph alone.
-    :param open_world: Also grade on nodes of classes still to come: how well they are told from
-        known ones.
+    :param open_world: Also grade on nodes of classes still to come: how well they are separated
+        from known ones.
     :param device: Where to compute: cpu, cuda or cuda:1.
     :param threads: How many CPU threads to use; torch decides without it.
     :param out: The folder for results.
@@ -104,25 +104,25 @@ def run(
             experiment.execute(prepared, Path(nowhere))
         ranks.leave()
         return
-    told = trackers(track, out)
+    tracking = trackers(track, out)
 
     def after_task(t: int, so_far: Evaluation) -> None:
         shown.after_task(t, so_far)
-        told.after_task(t, so_far)
+        tracking.after_task(t, so_far)
 
     try:
-        with told.following(prepared.spec):
+        with tracking.following(prepared.spec):
             with run_progress(console, len(prepared.stream)) as shown:
                 result = experiment.execute(
                     prepared, out, progress=shown.report, after_task=after_task
                 )
-            told.finish(result)
+            tracking.finish(result)
         ranks.leave()
     except experiment.UnsavedError as error:
         _show(output(), error.result)
         raise
     finally:
-        for failure in told.failures:
+        for failure in tracking.failures:
             console.print(failure, markup=False)
     _show(output(), result, result_path(prepared.spec, out))
 

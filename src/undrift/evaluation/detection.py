@@ -105,7 +105,7 @@ def open_world(learner: Learner, stream: TaskStream, t: int) -> dict[str, float]
 
 
 def anomalies(learner: Learner, stream: TaskStream, t: int) -> dict[str, float]:
-    """How well test nodes of anomalous classes are told from normal ones (docs/anomalies.md).
+    """How well anomalous test nodes are separated from normal ones (docs/anomalies.md).
 
     By the odds of not being normal; while no anomalous class is known, by strangeness.
     """

@@ -96,12 +96,13 @@ class Evaluation:
 
     def __repr__(self) -> str:
         matrix, back = self.by_class, self.by_class.parts == "classes"
-        told = [counted(self.tasks, *(("batch", "batches") if back else ("task",)))]
+        parts = [counted(self.tasks, *(("batch", "batches") if back else ("task",)))]
         if matrix.rows:
             lost = matrix.class_forgetting if back else matrix.forgetting
-            told += [f"A_avg {matrix.a_avg:.1f}", f"A_f {matrix.a_f:.1f}", f"forgetting {lost:.1f}"]
-        told += [f"{key} {mean_of(self.series[key]):.1f}" for key in list(self.series)[:2]]
-        return f"Evaluation({', '.join(told)})"
+            parts += [f"A_avg {matrix.a_avg:.1f}", f"A_f {matrix.a_f:.1f}"]
+            parts += [f"forgetting {lost:.1f}"]
+        parts += [f"{key} {mean_of(self.series[key]):.1f}" for key in list(self.series)[:2]]
+        return f"Evaluation({', '.join(parts)})"
 
     def table(self) -> str:
         """The accuracy matrix by class in percent: a row per step, a column per task or class."""

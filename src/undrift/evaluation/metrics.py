@@ -120,19 +120,19 @@ def _own() -> Iterator[Metric]:
 
 
 _BY_KEY = {metric.key: metric for metric in _own()}
-_DOOR = Registry("metric", "undrift.metrics", _BY_KEY)
+_REGISTRY = Registry("metric", "undrift.metrics", _BY_KEY)
 
 
 def _checked(key: str, found: Any) -> Metric:
     if not isinstance(found, Metric) or found.key != key:
         raise InputError(
-            f"metric {key!r} of the package {_DOOR.origin(key)} must be a Metric whose key is "
+            f"metric {key!r} of the package {_REGISTRY.origin(key)} must be a Metric whose key is "
             f"{key!r}, not {found!r}"
         )
     return found
 
 
-METRICS: Mapping[str, Metric] = Lookup(lambda: _DOOR.usable(_checked))
+METRICS: Mapping[str, Metric] = Lookup(lambda: _REGISTRY.usable(_checked))
 """Every metric by its key, ours in their order, then those of other packages that load.
 
 To add one: its words (and for matrices a function) above, or an entry point `undrift.metrics`.
@@ -149,7 +149,7 @@ def metric_of(matrix: AccuracyMatrix, key: str) -> float:
     try:
         return float(metric.of(matrix))
     except Exception as error:  # another package's code may fail in any way
-        theirs = f"mend or uninstall the package {_DOOR.origin(key)}"
+        theirs = f"mend or uninstall the package {_REGISTRY.origin(key)}"
         raise InputError(
             f"metric {key!r} cannot be computed from a matrix of {len(matrix)} tasks "
             f"({type(error).__name__}: {error}); {'check it' if key in _BY_KEY else theirs}"

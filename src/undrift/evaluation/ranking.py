@@ -49,18 +49,18 @@ class Ranked:
         """Every measure in percent, by the key of its metric, and the number of cases."""
         rank = torch.cat([torch.zeros(0, dtype=torch.float64), *self.ranks])
         new = torch.cat([torch.zeros(0, dtype=torch.bool), *self.new])
-        told: dict[str, float] = {}
+        found: dict[str, float] = {}
         for k in CUTS:
             hit = rank <= k
-            told[f"recall_{k}"] = _percent(hit)
-            told[f"mrr_{k}"] = _percent(hit / rank)
-            told[f"ndcg_{k}"] = _percent(hit / torch.log2(rank + 1))
-        told[f"new_recall_{CUTS[0]}"] = _percent(rank[new] <= CUTS[0])
+            found[f"recall_{k}"] = _percent(hit)
+            found[f"mrr_{k}"] = _percent(hit / rank)
+            found[f"ndcg_{k}"] = _percent(hit / torch.log2(rank + 1))
+        found[f"new_recall_{CUTS[0]}"] = _percent(rank[new] <= CUTS[0])
         shown, asked = int(self.listed.sum()), self.clicks + self.left_out
-        told["coverage"] = 100.0 * int((self.listed > 0).sum()) / max(items, 1)
-        told["popularity"] = 100.0 * self.popularity / shown if shown else nan
-        told["left_out"] = 100.0 * self.left_out / asked if asked else nan
-        return told | {"cases": float(len(rank))}
+        found["coverage"] = 100.0 * int((self.listed > 0).sum()) / max(items, 1)
+        found["popularity"] = 100.0 * self.popularity / shown if shown else nan
+        found["left_out"] = 100.0 * self.left_out / asked if asked else nan
+        return found | {"cases": float(len(rank))}
 
 
 def _percent(values: Tensor) -> float:

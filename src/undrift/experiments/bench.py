@@ -45,7 +45,7 @@ _BUSY_PAUSE = 2.0  # seconds before a job that another bench has is looked at ag
 
 @dataclass(frozen=True)
 class WorkerSettings:
-    """How workers work: torch threads, whether tasks are checkpointed, who else is told."""
+    """How workers work: torch threads, whether tasks are checkpointed, who else is notified."""
 
     threads: int = 1
     checkpoints: bool = True
@@ -209,14 +209,14 @@ class _Workers:
             process, job, since = self._busy[connection]
             freed = [(process, connection)]
             try:
-                what, *told = connection.recv()
+                what, *values = connection.recv()
             except (EOFError, OSError):
-                freed, what, told = [], FAILED, [self._cause_of_death(process), ""]
+                freed, what, values = [], FAILED, [self._cause_of_death(process), ""]
             if what == STEP:
-                progress.running[job.id] = (job, told[0], told[1], since)
+                progress.running[job.id] = (job, values[0], values[1], since)
                 continue
             if what == WARNING:
-                progress.warnings.append((job, told[0]))
+                progress.warnings.append((job, values[0]))
                 continue
             del self._busy[connection], progress.running[job.id]
             self._idle += freed
@@ -228,7 +228,7 @@ class _Workers:
             if what == DONE:
                 progress.done.append((job, time.monotonic() - since))
             else:
-                progress.failed.append(Failure(job, *told))
+                progress.failed.append(Failure(job, *values))
         return finished
 
     def _given(self, job: Job) -> tuple[BaseProcess, Connection]:
@@ -317,7 +317,7 @@ def _do(job: Job, out: Path, say: Say, settings: WorkerSettings) -> None:
     def after_task(t: int, evaluation: Evaluation) -> None:
         nonlocal done
         done = t + 1
-        told.after_task(t, evaluation)
+        tracking.after_task(t, evaluation)
 
     show("loading the stream", 0.0)
     if isinstance(job, SearchSpec):
@@ -325,8 +325,8 @@ def _do(job: Job, out: Path, say: Say, settings: WorkerSettings) -> None:
         save_search(tried, out)
         return
     prepared = prepare(job)
-    tasks, told = len(prepared.stream), trackers(settings.trackers, out)
-    with told.following(prepared.spec):
+    tasks, tracking = len(prepared.stream), trackers(settings.trackers, out)
+    with tracking.following(prepared.spec):
         result = execute(
             prepared,
             out,
@@ -335,7 +335,7 @@ def _do(job: Job, out: Path, say: Say, settings: WorkerSettings) -> None:
             checkpoints=settings.checkpoints,
             warn=lambda sentence: say(WARNING, sentence),
         )
-        told.finish(result)
+        tracking.finish(result)
 
 
 def _end_with_parent(parent: int) -> None:

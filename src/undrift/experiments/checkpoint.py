@@ -77,7 +77,7 @@ def clean(out: str | Path) -> None:
                 drop_checkpoint(path.parent)
 
 
-def make_room(out: str | Path) -> None:
+def free_space(out: str | Path) -> None:
     """Remove the checkpoints of runs that no process is at: a result is worth more than they."""
     locks = Path(out) / "locks"
     for path in Path(out).glob(f"*/{_NAME}"):

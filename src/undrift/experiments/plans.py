@@ -27,7 +27,7 @@ Names = Annotated[list[str], Field(min_length=1)]
 Tables = dict[str, dict[str, Any]]
 
 Maker = Callable[[bool], BenchPlan]
-"""Makes a plan when it is asked for, as data may come and go; told whether stand-ins will do."""
+"""Makes a plan when it is asked for, as data may come and go. True: stand-ins will do."""
 
 
 @dataclass(frozen=True)

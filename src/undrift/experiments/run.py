@@ -35,7 +35,7 @@ from undrift.streams.file import is_stream_file, load_stream_file
 from undrift.streams.stream import TaskStream
 from undrift.typing import Progress, silent
 
-_SHOWN = 1000  # points of a picture: more cannot be told apart
+_SHOWN = 1000  # points of a picture: more cannot be distinguished
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def execute(
     `embedding.npz` holds `first` and `last`, the base task's embeddings after the first and the
     last task in one plane (PCA, at most 1,000 nodes), and `labels`. With `checkpoints`, the state
     is written after every task but the last, and a run that was cut off goes on from there. Where
-    the disk has no room for the result, it takes that of checkpoints which nobody is at; a result
+    the disk is full, the result takes the space of checkpoints which nobody is at; a result
     that cannot be written at all is in the `UnsavedError`.
 
     >>> import tempfile
@@ -125,7 +125,7 @@ def execute(
         _save(stream, evaluation, result, out)
     except InputError:
         checkpoint.drop_checkpoint(folder)
-        checkpoint.make_room(out)
+        checkpoint.free_space(out)
         try:
             _save(stream, evaluation, result, out)
         except InputError as error:

@@ -63,10 +63,10 @@ class RunSpec(BaseModel):
 
     @field_validator("params")
     @classmethod
-    def _plain(cls, params: dict[str, Any], told: pydantic.ValidationInfo) -> dict[str, Any]:
+    def _plain(cls, params: dict[str, Any], info: pydantic.ValidationInfo) -> dict[str, Any]:
         for name in params.keys() & {"seed", "device"}:
             raise ValueError(f"{name} is not a parameter of the method, give it beside them")
-        renamed = _RENAMED.get(told.data.get("method", ""), {})
+        renamed = _RENAMED.get(info.data.get("method", ""), {})
         for old in renamed.keys() & params.keys():
             if renamed[old] in params:
                 raise ValueError(f"{old} and {renamed[old]} are one parameter, give {renamed[old]}")

@@ -192,9 +192,9 @@ def read_run(path: Path) -> Result:
     result = load_result(path)
     check_name(path, path.parent.name, lambda: result.spec.id)
     metrics, matrices = result.metrics, (result.by_class, result.by_node)
-    for told, matrix in zip((metrics.by_class, metrics.by_node), matrices, strict=True):
+    for grades, matrix in zip((metrics.by_class, metrics.by_node), matrices, strict=True):
         for key, value in metrics_of(matrix, own=True).items():
-            if isfinite(value) and not isclose(told.value(key), value, abs_tol=1e-6):
+            if isfinite(value) and not isclose(grades.value(key), value, abs_tol=1e-6):
                 raise InputError(
                     f"{path} was edited (its metrics are not those of its accuracy matrix); "
                     "delete it and run again"

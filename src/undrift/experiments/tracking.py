@@ -82,11 +82,11 @@ class Trackers:
         """The run is done."""
         self._all("finish", result, final(result), max(self._recorded - 1, 0))
 
-    def _all(self, verb: str, *told: Any) -> None:
+    def _all(self, verb: str, *values: Any) -> None:
         for name, tracker in list(self._named):
             try:
                 with _quiet():
-                    getattr(tracker, verb)(*told)
+                    getattr(tracker, verb)(*values)
             except Exception as error:
                 self._named.remove((name, tracker))
                 why = " ".join(f"{type(error).__name__}: {error}".split())

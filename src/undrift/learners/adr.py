@@ -22,8 +22,8 @@ from undrift.learners.kept import Inventory, Nodes, of_statistics
 from undrift.learners.parameters import Positive
 from undrift.learners.parts.backbone import Backbone, Grid, generator_for
 from undrift.learners.parts.expanded import (
-    Expanded,
     balanced_rows,
+    embedded,
     expansion_of,
     mean_class_size,
     nodes_that_count,
@@ -60,11 +60,6 @@ class AdrLearned:
     head: Head | None
     moments: Moments | None = None
 
-    @property
-    def encoder(self) -> Encoder:
-        """The one that the classifier reads."""
-        return self.merged
-
 
 class Stages(NamedTuple):
     """How a method sets the stages: its merging rule (or `none`), two ridges, what is balanced."""
@@ -77,14 +72,25 @@ class Stages(NamedTuple):
     balanced_classifier: bool
 
 
-class AdrStages(Expanded, Learner):
+class AdrStages(Learner):
     """Algorithm 1: after every task train, merge (HAM) and rebuild the classifier (ACR)."""
 
     family: ClassVar[str] = "analytic"
     keeps: ClassVar[str] = "sums R and Q per layer and of the classifier, two encoders"
     returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = AdrLearned
+    alpha: int
+    backbone: Backbone
     logits: Logits
+
+    def __post_init__(self) -> None:
+        expansion_of(self)  # rejects an alpha that is none
+
+    def embed(self, graph: Graph) -> Tensor:
+        """The encoder's embeddings of every node: what must not drift."""
+        self._check_graph(graph)
+        merged: Encoder = self.learned_.merged
+        return merged.embed(graph).cpu()
 
     @abstractmethod
     def _stages(self) -> Stages:
@@ -173,6 +179,15 @@ class AdrStages(Expanded, Learner):
         """The merging rule that was chosen by name."""
         rule = self._stages().rule
         return {} if rule == "none" else {Merger: merging_rule(rule)}
+
+    def _expanded(self, encoder: Encoder, graph: Graph, nodes: Tensor | None = None) -> Tensor:
+        return expansion_of(self)(embedded(encoder, graph, nodes))
+
+    def _scores(self, learned: AdrLearned, graph: Graph, nodes: Tensor | None) -> Tensor:
+        return self._expanded(learned.merged, graph, nodes) @ learned.classifier
+
+    def _hops(self, learned: AdrLearned, graph: Graph, nodes: Tensor) -> int:
+        return self.backbone.architecture().reach
 
     def _inventory(self, learned: AdrLearned) -> Inventory:
         stages = self._stages()

@@ -17,6 +17,11 @@ def as_of_today(learner: Any, state: State) -> State:
             "this state is older than version 0.2.0; load and save it once with version 0.2.0, or "
             "observe its batches again"
         )
+    if "inverse" in state.tensors:
+        raise InputError(
+            "this state of gacl has an inverse in place of sums; load it with version 0.2.0, or "
+            "observe its batches again"
+        )
     pinned = '"banks"' in str(state.params.get("plan"))
     if pinned or {"plan.banks.#", "plan.rows.banks.#"} & state.values.keys():
         state = _with_variants(learner, state)

@@ -99,11 +99,11 @@ def history_table(lines: Sequence[Line]) -> Table:
     for line in lines:
         batches = [f"+{data[:8]}" for data in line.added] + [f"-{d[:8]}" for d in line.removed]
         counts = [f"{n:,}" if (n := getattr(line, name)) else "" for name in shown]
-        told = [str(line.step), line.verb, line.time[:19].replace("T", " "), *counts]
+        cells = [str(line.step), line.verb, line.time[:19].replace("T", " "), *counts]
         seen = line.noticed
         unknown = share(seen.strange, seen.unlabelled) if seen else ""
-        told += [unknown, moved_classes(line)] if heard else []
-        rows.append([*told, _few(batches, " "), line.result[:8]])
+        cells += [unknown, moved_classes(line)] if heard else []
+        rows.append([*cells, _few(batches, " "), line.result[:8]])
     return plain_table(None, kinds, rows)
 
 

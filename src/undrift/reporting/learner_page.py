@@ -86,17 +86,17 @@ def learner_page(found: Version, lines: Sequence[Line], audit: Audit, title: str
 
 
 def _said(lines: Sequence[Line]) -> list[str]:
-    told = []
+    messages = []
     for seen in [line for line in lines if line.noticed][-1:]:
-        told += [f"Step {seen.step}: {sentence}" for sentence in sentences(seen.noticed)]
+        messages += [f"Step {seen.step}: {sentence}" for sentence in sentences(seen.noticed)]
     if lines and (foretold := lines[-1].foretold):
         if foretold.detected is not None:
-            told.append(
+            messages.append(
                 f"Of the nodes of a new class about {percent(foretold.detected, 0)} would be "
                 f"called unknown, at a false-alarm rate of {percent(foretold.rate, 0)}"
             )
-        told += [f"The sums cannot tell all: {note}" for note in foretold.notes]
-    return told
+        messages += [f"The sums cannot tell all: {note}" for note in foretold.notes]
+    return messages
 
 
 def _plots(lines: Sequence[Line]) -> list[dict[str, Any]]:

@@ -87,7 +87,7 @@ def _table_files(plans: list[PlanTable], progress: Progress) -> dict[str, bytes]
 def _draw(
     records: Records, files: dict[str, bytes], progress: Progress
 ) -> tuple[list[tuple[Figure, bytes]], list[str]]:
-    """Add every figure that can be drawn to the files; the others are told with the reason."""
+    """Add every figure that can be drawn to the files; the others come with the reason."""
     every = all_figures(records)
     left_out = [f"{figure.name}: {figure.left_out}" for figure in every if figure.left_out]
     drawn = []

@@ -42,7 +42,7 @@ class SearchGrid:
         return {name: sorted(vs) if name in numbers else vs for name, vs in plain.items()}
 
     def key(self, params: Mapping[str, Any]) -> Setting:
-        """A setting as text, by which trials of several searches are told to be the same."""
+        """A setting as text, by which trials of several searches are seen to be the same."""
         return tuple(value_text(params.get(name)) for name in self.values)
 
     @cached_property

@@ -71,11 +71,11 @@ def matrix_table(
     for decimals in (1, 0):
         texts = [[f"{accuracy:.{decimals}f}" for accuracy in row] for row in matrix.rows]
         cell = max(heading, *(len(text) for row in texts for text in row), 0) + 2
-        room = (width - edge) // cell
-        if room >= len(names):
+        fit = (width - edge) // cell
+        if fit >= len(names):
             break
-    room = max(room, 3)
-    left_out = range((room - 1) // 2, len(names) - room // 2) if room < len(names) else range(0)
+    fit = max(fit, 3)
+    left_out = range((fit - 1) // 2, len(names) - fit // 2) if fit < len(names) else range(0)
     heads = [name for i, name in enumerate(names) if i not in left_out]
     heads[left_out.start : left_out.start] = ["..."] * bool(left_out)
     table = plain_table(title, {corner: "word", **dict.fromkeys(heads, "number"), "A_t": "total"})
@@ -223,8 +223,8 @@ def tasks_table(rows: Sequence[TaskSummary]) -> Table:
     table = plain_table("Tasks", {"task": "name", "classes": "word", **columns})
     counts = [(r.nodes, r.train, r.val, r.test, r.edges, r.dropped) for r in rows]
     for row, numbers in zip(rows, counts, strict=True):
-        told = (f"T{row.task}", class_ranges(row.classes), *(f"{number:,}" for number in numbers))
-        table.add_row(*told, f"{row.imbalance:.1f}", end_section=row is rows[-1])
+        first = (f"T{row.task}", class_ranges(row.classes), *(f"{number:,}" for number in numbers))
+        table.add_row(*first, f"{row.imbalance:.1f}", end_section=row is rows[-1])
     sums = (f"{sum(column):,}" for column in zip(*counts, strict=True))
     classes = str(len({c for row in rows for c in row.classes}))
     table.add_row(Text("all"), classes, *sums, "")

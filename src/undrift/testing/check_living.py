@@ -121,13 +121,13 @@ def check_returning_classes(learner: Learner) -> None:
 def check_context_nodes(learner: Learner) -> None:
     """Nodes without a label are context: no label but those to be learned is read."""
     graph = tiny_batch((0, 1, 2)).graph
-    told = learner.clone().observe(graph)
-    assert told.classes_ == (0, 1, 2), "a node without a label brings no class"
+    observed = learner.clone().observe(graph)
+    assert observed.classes_ == (0, 1, 2), "a node without a label brings no class"
     task = learner.as_task(graph)
     context = ~(task.train | task.val)
     labels = graph.labelled().masked_fill(context, 2)
     lying = Task(replace(graph, labels=labels), task.train, task.val, context, task.classes)
-    assert torch.equal(learner.clone().observe(lying).scores(graph), told.scores(graph)), (
+    assert torch.equal(learner.clone().observe(lying).scores(graph), observed.scores(graph)), (
         "a label outside the training and validation nodes was read"
     )
 
@@ -209,16 +209,16 @@ def check_counted_once(learner: Learner) -> None:
         refused("a batch that both hold", lambda: here.merge(other))
 
 
-def check_exactness_is_told(learner: Learner) -> None:
+def check_exactness_is_kept(learner: Learner) -> None:
     """Scores are no further from those of training from scratch than `exactness` says."""
     if not learner.can("forgets"):
         return
     base, one, two = tiny_batch((0, 3)), tiny_batch((1, 2)), tiny_batch((4, 3))
     mine = taught(learner, base, one, two).forget(one)
-    told = mine.exactness()
-    if told is not None:
-        assert told <= EXACT, f"a tiny graph is exact to {told:.1e} only, as the learner says"
-        same(mine, taught(learner, base, two), "what is told", told)
+    exactness = mine.exactness()
+    if exactness is not None:
+        assert exactness <= EXACT, f"a tiny graph is exact to {exactness:.1e} only, it says"
+        same(mine, taught(learner, base, two), "what it says", exactness)
 
 
 def check_merging_is_exact(learner: Learner) -> None:

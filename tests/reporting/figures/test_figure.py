@@ -29,7 +29,7 @@ def test_more_than_four_streams_go_to_further_figures(fakes: Any) -> None:
     assert {"accuracy-bytes-2", "accuracy-seconds-2"} < set(found)
 
 
-def test_another_packages_figure_that_is_broken_is_told_and_the_rest_drawn(
+def test_another_packages_figure_that_is_broken_is_named_and_the_rest_drawn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     mine = Figure("mine", "Mine", "Of mine.", lambda records: 1 / 0)

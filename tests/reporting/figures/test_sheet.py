@@ -44,7 +44,7 @@ def test_without_matplotlib_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch
     ],
 )
 def test_labels_move_as_little_as_needed(places: list[float], moved: list[float]) -> None:
-    assert sheet.spread_apart(places, gap=1.0, low=0.0, high=10.0) == pytest.approx(moved)
+    assert sheet.place_apart(places, gap=1.0, low=0.0, high=10.0) == pytest.approx(moved)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from undrift.experiments.store import Manifest, PlannedRun, Skipped
 from undrift.plugins import Registry
 from undrift.reporting.tables import comparison
 from undrift.reporting.tables.compare import compare, holm, manifest_of_runs, paired_t_test
-from undrift.reporting.tables.comparison import Comparison, ComparisonEntry, Numbers, Spread
+from undrift.reporting.tables.comparison import Comparison, ComparisonEntry, Numbers, SeedMean
 
 Scores = Mapping[str, Sequence[float]]
 
@@ -69,7 +69,7 @@ def column(found: Comparison, metric: str = "a_avg") -> dict[str, ComparisonEntr
 
 def test_mean_deviation_seeds_and_runs() -> None:
     entry = column(table({"adr": [90.0, 92.0, 97.0]}))["adr"]
-    assert entry.ours == Spread(93.0, stdev([90.0, 92.0, 97.0]))
+    assert entry.ours == SeedMean(93.0, stdev([90.0, 92.0, 97.0]))
     assert entry.seeds == (0, 1, 2)
     assert entry.runs == ("adr-0", "adr-1", "adr-2")
 
@@ -97,9 +97,9 @@ NONE = {"params": {"merging": "none"}}
 @pytest.mark.parametrize(
     ("row", "grading", "spec", "number"),
     [
-        ("adr", "class", {}, Spread(90.71, 0.22)),
-        ("ham", "class", {}, Spread(90.71, 0.22)),  # a row of the ablation
-        ("none", "class", NONE, Spread(52.28, 1.27)),
+        ("adr", "class", {}, SeedMean(90.71, 0.22)),
+        ("ham", "class", {}, SeedMean(90.71, 0.22)),  # a row of the ablation
+        ("none", "class", NONE, SeedMean(52.28, 1.27)),
         ("adr", "node", {}, None),  # what the paper did not run has no number
         ("adr", "class", {"protocol": "local"}, None),
         ("adr", "class", {"params": {"merging": "average"}}, None),
@@ -108,7 +108,7 @@ NONE = {"params": {"merging": "none"}}
     ],
 )
 def test_the_papers_number_and_the_difference(
-    row: str, grading: Any, spec: dict[str, Any], number: Spread | None
+    row: str, grading: Any, spec: dict[str, Any], number: SeedMean | None
 ) -> None:
     found = table({row: [91.0, 93.0]}, methods={row: "adr"}, spec=spec, grading=grading)
     entry = column(found)[row]
@@ -265,7 +265,7 @@ def test_seeds_that_all_cells_share_are_named() -> None:
     assert "Chosen so." in noted({"adr": 1})  # the rule, as it was written
 
 
-def test_failures_are_told_once_and_cut_short() -> None:
+def test_failures_are_named_once_and_cut_short() -> None:
     notes = noted({}, *(cell(seed=seed, failed="no memory") for seed in range(5)))
     assert notes[-1] == "Failed: ADR on CS-CL (seed 0-4): no memory"
     cells = [cell(seed=seed, failed=f"reason {seed} " + "x" * 300) for seed in range(12)]
@@ -281,7 +281,7 @@ def test_published_numbers_name_their_source_and_what_is_to_note(
 ) -> None:
     numbers = Numbers(lambda *_: None, "Doe 2030", {"cs-": "CS is small."})
     monkeypatch.setattr(comparison, "PUBLISHED", Registry("numbers", "none", {"doe": numbers}))
-    notes = noted({"adr": 2}, published=Spread(90.0, 1.0))
+    notes = noted({"adr": 2}, published=SeedMean(90.0, 1.0))
     assert "Doe 2030" in next(note for note in notes if note.startswith("Paper:"))
     assert "CS is small." in notes
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.reporting.conftest import Fakes
 from undrift.evaluation.metrics import METRICS
 from undrift.reporting import names
-from undrift.reporting.tables.comparison import Comparison, Spread
+from undrift.reporting.tables.comparison import Comparison, SeedMean
 from undrift.reporting.tables.formats import (
     Markup,
     accuracy_grids,
@@ -46,7 +46,7 @@ def table(streams: list[str] | None = None, **changes: Any) -> Comparison:
     """Five rows on some streams: a bound, the best, the second, a beaten one, one without runs."""
     entries = {}
     for stream in ["cs-cl"] if streams is None else streams:
-        paper = Spread(90.71, 0.22) if stream in ("cs-cl", "arxiv-cl") else None
+        paper = SeedMean(90.71, 0.22) if stream in ("cs-cl", "arxiv-cl") else None
         entries["joint", stream, "a_avg"] = entry(95.0)
         entries["adr", stream, "a_avg"] = entry(90.0, rank=1, published=paper)
         entries["acil", stream, "a_avg"] = entry(89.0, None, rank=2, significance=0.2)
@@ -210,7 +210,7 @@ def test_a_document_compiles(tmp_path: Path) -> None:
 
 def test_csv_has_a_line_per_row_stream_and_metric_with_every_number_in_full() -> None:
     where: dict[str, Any] = {"seeds": (0, 1, 4), "runs": ("aa", "bb", "cc")}
-    best = entry(91.123456789, 0.5, rank=1, published=Spread(90.71, 0.22), **where)
+    best = entry(91.123456789, 0.5, rank=1, published=SeedMean(90.71, 0.22), **where)
     second = entry(80.0, None, rank=2, significance=0.0125)
     found = Fakes.table(
         {("adr", "cs-cl", "a_avg"): best, ("cat", "cs-cl", "a_avg"): second},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import Any
 
 import torch
@@ -14,9 +14,9 @@ from undrift.analytic.statistics import RidgeStatistics, one_hot
 from undrift.encoders.encoder import Encoder
 from undrift.graphs import Graph, ReceptiveField
 from undrift.learners.additive import RowPlan
-from undrift.learners.base import Learner, at_nodes
+from undrift.learners.base import at_nodes
 from undrift.learners.kept import Nodes
-from undrift.learners.parts.backbone import Backbone, columns_of
+from undrift.learners.parts.backbone import columns_of
 from undrift.learners.parts.model_learner import TaskTraining
 from undrift.machine import need
 from undrift.sharing import is_shared, once
@@ -47,32 +47,6 @@ def expansion_of(learner: Any) -> Expansion:
     what = f"an expansion by alpha = {alpha:,} to {width * alpha:,} columns"
     need(8 * (width * alpha) ** 2, what, "lower alpha, or use a machine with more")
     return Expansion(width, alpha, learner.seed)
-
-
-class Expanded(Learner, ABC):
-    """A learner, itself no dataclass, whose classifier reads expanded embeddings."""
-
-    alpha: int
-    backbone: Backbone
-
-    def __post_init__(self) -> None:
-        expansion_of(self)  # rejects an alpha that is none
-
-    def embed(self, graph: Graph) -> Tensor:
-        """The encoder's embeddings of every node: what must not drift."""
-        self._check_graph(graph)
-        encoder: Encoder = self.learned_.encoder
-        return encoder.embed(graph).cpu()
-
-    def _expanded(self, encoder: Encoder, graph: Graph, nodes: Tensor | None = None) -> Tensor:
-        return expansion_of(self)(embedded(encoder, graph, nodes))
-
-    def _scores(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
-        scores: Tensor = self._expanded(learned.encoder, graph, nodes) @ learned.classifier
-        return scores
-
-    def _hops(self, learned: Any, graph: Graph, nodes: Tensor) -> int | Tensor | None:
-        return self.backbone.architecture().reach
 
 
 class DrawnRows(RowPlan):

@@ -11,7 +11,7 @@ from undrift.reporting.figures import sheet
 from undrift.reporting.figures.figure import Figure, Groups, Shown, of_all_streams
 from undrift.reporting.figures.style import display, is_bold, name_style, panel_words, style_of
 from undrift.reporting.names import symbol
-from undrift.reporting.tables.comparison import spread_of
+from undrift.reporting.tables.comparison import seed_mean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,9 +41,9 @@ def figures(shown: Shown) -> Iterator[Figure]:
 def curves_figure(groups: Groups, key: str = "", *, width: float = sheet.COLUMN) -> Any:
     """A_t by class, or a series, over the steps: the mean over seeds, a band of one deviation."""
     methods = {method for found in groups.values() for method in found}
-    room = _LEADER + max(sheet.text_width(display(method)) for method in methods) + 2.5
+    margin = _LEADER + max(sheet.text_width(display(method)) for method in methods) + 2.5
     height = max(_LEAST, _LINE * max(len(found) for found in groups.values()) + 1)
-    figure, panels, inner = sheet.panels(len(groups), height, right=room, width=width)
+    figure, panels, inner = sheet.panels(len(groups), height, right=margin, width=width)
     for axes, found in zip(panels, groups.values(), strict=True):
         _draw(axes, found, key, (inner, height))
     return figure
@@ -66,7 +66,7 @@ def _draw(
         # a run that is still going ends the line early
         numbers = zip(*(_curve(run, key) for run in runs), strict=False)
         there = ([value for value in each if value is not None] for each in numbers)
-        drawn = {t: spread_of(each) for t, each in enumerate(there) if each}
+        drawn = {t: seed_mean(each) for t, each in enumerate(there) if each}
         points, across = list(drawn.values()), list(drawn)
         means = [point.mean for point in points]
         # marks are not all at the same t
@@ -95,7 +95,7 @@ def _name_ends(axes: Axes, ends: dict[str, tuple[float, float]], size: tuple[flo
     line = (high - low) / size[1] * _LINE
     names = sorted(ends, key=lambda name: ends[name][1])
     places = [ends[name][1] for name in names]
-    heights = sheet.spread_apart(places, line, low + line / 2, high - line / 2)
+    heights = sheet.place_apart(places, line, low + line / 2, high - line / 2)
     for name, height in zip(names, heights, strict=True):
         style, (x, y) = style_of(name), ends[name]
         bent = [x, right + unit * 0.6, right + unit * (_LEADER - 1)]

@@ -142,7 +142,7 @@ def limits(low: float, high: float) -> tuple[float, float]:
     return max(min(low, top - 2 * half), 0.0), top
 
 
-def spread_apart(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+def place_apart(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:
     """Ascending places moved as little as possible (a monotone regression) to lie `gap` apart."""
     from scipy.optimize import isotonic_regression
 

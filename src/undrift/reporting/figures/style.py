@@ -12,7 +12,7 @@ from undrift.reporting.figures.sheet import SMALL
 from undrift.reporting.names import method_facts, stream_title
 from undrift.reporting.tables.comparison import published_numbers
 
-# Okabe and Ito's palette, told apart with any colour vision, without its yellow, which is too
+# Okabe and Ito's palette, distinct with any colour vision, without its yellow, which is too
 # faint for a line on white; then four dark colours after Tol's that differ from it in lightness.
 _COLOURS = {"vermilion": "#D55E00", "orange": "#E69F00", "pink": "#CC79A7", "blue": "#0072B2"}
 _COLOURS |= {"sky": "#56B4E9", "green": "#009E73", "black": "#000000", "grey": "#8C8C8C"}

@@ -16,7 +16,7 @@ from undrift.reporting.figures import sheet
 from undrift.reporting.figures.figure import Figure, Groups, Shown, of_all_streams
 from undrift.reporting.figures.style import display, name_style, panel_words, style_of
 from undrift.reporting.names import method_facts, symbol
-from undrift.reporting.tables.comparison import spread_of
+from undrift.reporting.tables.comparison import seed_mean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +28,7 @@ _STEPS = "#B0B0B0"
 _MARK = 1.0  # half the width of a mark, in mm
 _LEAST = {"bytes": 1.0, "seconds": 1e-3}  # a log scale has no zero
 # of the places of names: those tried around a point (at a distance in heights of a line), and what
-# is lost by covering and by leaving the room, beside 1 for a line's height away
+# is lost by covering and by leaving the space, beside 1 for a line's height away
 _TURNS, _REACH, _CROWD = 16, (0.0, 0.9, 2.0, 3.4, 5.2, 7.5, 10.5), 12
 _COVERS, _OUTSIDE = 60.0, 100.0
 
@@ -50,7 +50,7 @@ class _Point(NamedTuple):
     method: str
     x: float
     y: float
-    spread: float | None
+    deviation: float | None
 
 
 @sheet.house_style
@@ -82,7 +82,7 @@ def _metric_of(found: Mapping[str, Sequence[Result]]) -> Metric:
 def _point(method: str, runs: Sequence[Result], metric: Metric, against: str) -> _Point:
     spent = [run.cost for run in runs]
     x = fmean(cost.kept_bytes if against == "bytes" else cost.total_seconds for cost in spent)
-    y = spread_of(run.value(metric.key) for run in runs)
+    y = seed_mean(run.value(metric.key) for run in runs)
     return _Point(method, max(x, _LEAST[against]), y.mean, y.deviation)
 
 
@@ -102,9 +102,9 @@ def _draw(axes: Axes, points: Sequence[_Point], metric: Metric, width: float) ->
     low, high = min(p.x for p in points), max(p.x for p in points)
     pad = (high / low) ** 0.06 * 1.3
     axes.set_xlim(low / pad, high * pad)
-    ends = [p.y + sign * (p.spread or 0) for p in points for sign in (-1, 1)]
-    room = 0.08 * max(max(ends) - min(ends), 10)
-    axes.set_ylim(*sheet.limits(min(ends) - room, max(ends) + room))
+    ends = [p.y + sign * (p.deviation or 0) for p in points for sign in (-1, 1)]
+    margin = 0.08 * max(max(ends) - min(ends), 10)
+    axes.set_ylim(*sheet.limits(min(ends) - margin, max(ends) + margin))
     kind = "accuracy " if metric.of else ""
     sheet.label(axes, "", f"{kind}{symbol(metric.key, sheet.MATHS)} (%)")
     sheet.dress(axes, "both")
@@ -166,11 +166,11 @@ def _ticks(axes: Axes, against: str) -> None:
 def label_places(
     points: Sequence[tuple[float, float]],
     sizes: Sequence[tuple[float, float]],
-    room: tuple[float, float, float, float],
+    space: tuple[float, float, float, float],
     *,
     mark: float,
 ) -> list[list[float]]:
-    """A box (left, low, right, high) for the name of every point, near it and inside the room.
+    """A box (left, low, right, high) for the name of every point, near it and inside the space.
 
     Each name in turn takes the best of a hundred places around its point, those in a crowd first.
     """
@@ -182,7 +182,7 @@ def label_places(
         places, taste = _places(centres[k], extents[k], mark)
         nearest = np.clip(centres[k], places[:, :2], places[:, 2:])
         far = np.linalg.norm(nearest - centres[k], axis=1) / extents[k, 1]
-        inside, covered = _shared(places, np.array([room])), _shared(places, taken).sum(1)
+        inside, covered = _shared(places, np.array([space])), _shared(places, taken).sum(1)
         lost = (_COVERS * covered - _OUTSIDE * inside[:, 0]) / extents[k].prod()
         found[k] = places[np.argmin(lost + far + taste)]
         taken = np.vstack([taken, found[k]])

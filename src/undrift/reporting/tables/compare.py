@@ -23,7 +23,7 @@ from undrift.experiments.store import Manifest, PlannedRun
 from undrift.learners.registry import METHODS
 from undrift.reporting.names import method_facts, row_label
 from undrift.reporting.tables import comparison
-from undrift.reporting.tables.comparison import Comparison, ComparisonEntry, Spread, in_print
+from undrift.reporting.tables.comparison import Comparison, ComparisonEntry, SeedMean, in_print
 from undrift.streams.benchmarks import STREAMS, listed_stream
 
 Grading = Literal["class", "node"]
@@ -103,7 +103,7 @@ def _column(
     tested = _tested(best, ranked, sign)
     return {
         row: ComparisonEntry(
-            ours=comparison.spread_of(found.values()),
+            ours=comparison.seed_mean(found.values()),
             seeds=tuple(found),
             runs=tuple(groups[row][seed][0] for seed in found),
             rank=1 + sum(h > printed[row] for h in printed.values()) if row in printed else None,
@@ -155,11 +155,11 @@ def holm(values: Mapping[str, float]) -> dict[str, float]:
     return dict(zip((key for key, _ in ascending), accumulate(raised, max), strict=True))
 
 
-def _published(row: str, stream: str, metric: str, group: Group) -> Spread | None:
+def _published(row: str, stream: str, metric: str, group: Group) -> SeedMean | None:
     for each in comparison.published_numbers():
         numbers = {each.number_of(row, result, stream, metric) for _, result in group.values()}
         if len(numbers) == 1 and (number := numbers.pop()) is not None:
-            return Spread(*number)
+            return SeedMean(*number)
     return None
 
 

@@ -19,22 +19,22 @@ IN_PRINT = 2
 LEVEL = 0.05
 """A difference counts as shown where the p-value of its test is under this."""
 
-_FAILURES = 8  # told one by one; more are counted
+_FAILURES = 8  # named one by one; more are counted
 _LINE = 160  # characters of an error
 
 
 @dataclass(frozen=True)
-class Spread:
+class SeedMean:
     """Mean and sample deviation (None with one seed) of a quantity over seeds."""
 
     mean: float
     deviation: float | None
 
 
-def spread_of(values: Iterable[float]) -> Spread:
+def seed_mean(values: Iterable[float]) -> SeedMean:
     """Mean and sample deviation of some numbers."""
     numbers = list(values)
-    return Spread(fmean(numbers), stdev(numbers) if len(numbers) > 1 else None)
+    return SeedMean(fmean(numbers), stdev(numbers) if len(numbers) > 1 else None)
 
 
 def in_print(metrics: Iterable[str]) -> list[str]:
@@ -76,11 +76,11 @@ class ComparisonEntry:
     `rank` is None for bounds, `significance` the p-value of the best row against this one.
     """
 
-    ours: Spread
+    ours: SeedMean
     seeds: tuple[int, ...]
     runs: tuple[str, ...]
     rank: int | None = None
-    published: Spread | None = None
+    published: SeedMean | None = None
     significance: float | None = None
 
     @property
@@ -172,8 +172,8 @@ def _how_made(table: Comparison) -> Iterator[str]:
     most = max(map(len, seeds), default=0)
     over = f"seed{'s' * (most > 1)} {number_ranges(next(iter(seeds), ()))}"
     over = f"the seeds that finished, at most {most}" if len(seeds) > 1 else over
-    spread = ", mean ± sample deviation over " if most > 1 else ", "
-    yield f"{what}{spread}{over}." if seeds else "No run of this table is finished."
+    what += ", mean ± sample deviation over " if most > 1 else ", "
+    yield f"{what}{over}." if seeds else "No run of this table is finished."
     if any(entry.rank is not None for entry in table.entries.values()):
         names = [table.labels[row] for row in table.rows if row in table.bounds]
         bounds = f"; the bounds {_listed(names)} are not ranked" if names else ""

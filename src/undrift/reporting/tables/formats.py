@@ -11,7 +11,7 @@ from typing import Any
 
 from undrift.formatting import size
 from undrift.reporting.names import stream_title, symbol
-from undrift.reporting.tables.comparison import LEVEL, Comparison, ComparisonEntry, Spread
+from undrift.reporting.tables.comparison import LEVEL, Comparison, ComparisonEntry, SeedMean
 
 COSTS = {"seconds": "seconds", "memory_mb": "memory, MB", "kept_bytes": "kept"}
 PAPER = "paper"
@@ -28,7 +28,7 @@ def escape_markdown(text: str) -> str:
 
 @dataclass(frozen=True)
 class Markup:
-    """How a markup writes a cell, Markdown unless told; `%s` stands for the text that is marked."""
+    """How a markup writes a cell, by default Markdown; `%s` stands for the text that is marked."""
 
     escape: Callable[[str], str] = escape_markdown
     symbol: str = "%s_%s"
@@ -265,7 +265,7 @@ def csv_table(table: Comparison) -> str:
 
 
 def _csv_line(table: Comparison, row: str, stream: str, metric: str) -> dict[str, Any]:
-    nothing = Spread(None, None)  # type: ignore[arg-type]
+    nothing = SeedMean(None, None)  # type: ignore[arg-type]
     entry = table.entries.get((row, stream, metric), ComparisonEntry(nothing, (), ()))
     paper, costs = entry.published or nothing, table.costs.get((row, stream), {})
     return {
