@@ -37,13 +37,15 @@ class Table(dict[str, list[Any]]):
             way = next((way for way in ways if way is not None), None)
             values = cells if way is None else way()
             if isinstance(values, str) or not isinstance(values, Iterable):
-                told = f"must be a list, a cell per row, not {values!r}"
-                raise InputError(f"column {str(column)!r} of {name} {told}")
+                problem = f"must be a list, a cell per row, not {values!r}"
+                raise InputError(f"column {str(column)!r} of {name} {problem}")
             self[str(column)] = [None if type(v).__name__ in _MISSING else v for v in values]
         lengths = {len(cells): column for column, cells in self.items()}
         if len(lengths) > 1:
-            told = " and ".join(f"{n:,} in {column!r}" for n, column in list(lengths.items())[:2])
-            raise InputError(f"the columns of {name} have {told} rows; give all the same number")
+            problem = " and ".join(
+                f"{n:,} in {column!r}" for n, column in list(lengths.items())[:2]
+            )
+            raise InputError(f"the columns of {name} have {problem} rows; give all the same number")
 
     def __str__(self) -> str:
         return self.name

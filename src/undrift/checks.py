@@ -81,9 +81,9 @@ def field_types(kind: type) -> dict[str, Any]:
     try:
         hints = get_type_hints(kind, include_extras=True)
     except NameError as error:
-        told = f"the types of {kind.__name__}'s fields cannot be read ({error})"
+        problem = f"the types of {kind.__name__}'s fields cannot be read ({error})"
         way = "import them where the class is defined, not only for type checkers"
-        raise InputError(f"{told}; {way}") from error
+        raise InputError(f"{problem}; {way}") from error
     return {f.name: hints[f.name] for f in fields(kind) if f.init}
 
 

@@ -71,8 +71,8 @@ class Registry:
         if entry is not None:
             package = _distribution(entry)
             if name in self.own:
-                told = f"{what} is ours, and {package} brings another of that name"
-                raise InputError(f"{told}; uninstall it, or let it take another name")
+                problem = f"{what} is ours, and {package} brings another of that name"
+                raise InputError(f"{problem}; uninstall it, or let it take another name")
             way_out = f"mend or uninstall {package}"
             return _imported(entry.value, f"{what} of the package {package}", way_out)
         if name in self.own:
@@ -82,8 +82,8 @@ class Registry:
             raise self.unknown(name, self.names())
         module, path = name.partition(":")[0], _READ.get()
         if path is not None and module not in sys.modules:
-            told = f"{path} names {name!r}, and a file imports nothing"
-            raise InputError(f"{told}; import {module} first, if you trust it")
+            problem = f"{path} names {name!r}, and a file imports nothing"
+            raise InputError(f"{problem}; import {module} first, if you trust it")
         return _imported(name, what, "")
 
     def in_a_clone(self, name: str) -> bool:
@@ -226,6 +226,6 @@ def _imported(where: str, what: str, way_out: str) -> Any:
     except (Exception, SystemExit) as error:  # another package's code may fail in any way
         reason = " ".join(str(error).split()) or type(error).__name__
         spelled = f"name an attribute of an installed module, or of a file in {here}"
-        told = f"{what} cannot be loaded from {where!r} ({reason})"
-        raise InputError(f"{told}; {way_out or spelled}") from error
+        problem = f"{what} cannot be loaded from {where!r} ({reason})"
+        raise InputError(f"{problem}; {way_out or spelled}") from error
     return found

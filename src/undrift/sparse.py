@@ -33,7 +33,7 @@ _WIDENED_AT_ONCE = 2**23  # entries that are held in another type for a product
 _BYTES_IN_CACHE = 10 * 2**20  # of the dense matrix that entries are multiplied with
 _FEWEST = 4  # columns at a time
 _CUT_AT_ONCE = 2**22  # entries; scipy sorts the columns asked for each time
-_WORTH_KEEPING = 0.75  # room that is filled to this share is kept as it is
+_WORTH_KEEPING = 0.75  # capacity that is filled to this share is kept as it is
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,12 +82,14 @@ class Csr:
         flat = self.indices.dim() == 1 and sizes[1] == sizes[2]
         if min(rows, columns) < 0 or sizes[0] != (rows + 1,) or not flat:
             needs = f"{rows + 1} row pointers and as many columns as values"
-            told = f"needs {needs}, not {sizes[0]}, {sizes[1]} and {sizes[2]}"
-            raise InputError(f"a CSR matrix of shape {self.shape} {told}")
+            problem = f"needs {needs}, not {sizes[0]}, {sizes[1]} and {sizes[2]}"
+            raise InputError(f"a CSR matrix of shape {self.shape} {problem}")
         kinds = self.indptr.dtype, self.indices.dtype
         if kinds[0] not in (torch.int32, torch.int64) or kinds[0] != kinds[1]:
-            told = f"not {kinds[0]} and {kinds[1]}"
-            raise InputError(f"row pointers and columns must both be int32 or both int64, {told}")
+            problem = f"not {kinds[0]} and {kinds[1]}"
+            raise InputError(
+                f"row pointers and columns must both be int32 or both int64, {problem}"
+            )
         if self.symmetric and rows != columns:
             raise InputError(f"a {rows} x {columns} matrix is not square, so not symmetric")
         first, last = int(self.indptr[0]), int(self.indptr[-1])
@@ -230,15 +232,15 @@ class Csr:
     def __matmul__(self, other: Rows) -> Rows:
         """The product, with a gradient for a dense right side; sparse times sparse is sparse."""
         if self.shape[1] != other.shape[0]:
-            told = f"a {self.shape[0]} x {self.shape[1]} sparse matrix with one of"
-            raise InputError(f"cannot multiply {told} {other.shape[0]} rows")
+            problem = f"a {self.shape[0]} x {self.shape[1]} sparse matrix with one of"
+            raise InputError(f"cannot multiply {problem} {other.shape[0]} rows")
         if isinstance(other, Csr):
             product = self.to_scipy() @ other.to_scipy()
             product.sort_indices()
             return Csr.from_scipy(product, dtype=self.dtype).to(self.device)
         if self.dtype != other.dtype:
-            told = f"a sparse matrix of {self.dtype} with a dense one of {other.dtype}"
-            raise InputError(f"cannot multiply {told}; convert one with .to(dtype=...)")
+            problem = f"a sparse matrix of {self.dtype} with a dense one of {other.dtype}"
+            raise InputError(f"cannot multiply {problem}; convert one with .to(dtype=...)")
         if torch.is_grad_enabled() and other.requires_grad:
             with_gradient: Tensor = _Product.apply(self, other)  # type: ignore[no-untyped-call]
             return with_gradient
@@ -406,16 +408,16 @@ class Csr:
         """What is made of all or these rows, each of which may get `more` entries."""
         every = torch.arange(self.shape[0], device=self.device)
         index = every if rows is None else rows
-        room = (self.nnz if rows is None else self.entries_in(rows)) + more * index.numel()
+        capacity = (self.nnz if rows is None else self.entries_in(rows)) + more * index.numel()
         each = index.split(self._rows_at_once())
         ranges = self.ranges() if rows is None else each
         parts = (made(self[taken], some) for taken, some in zip(ranges, each, strict=False))
-        return self._below(parts, (int(index.numel()), self.shape[1]), room)
+        return self._below(parts, (int(index.numel()), self.shape[1]), capacity)
 
-    def _below(self, parts: Iterable[Csr], shape: tuple[int, int], room: int) -> Csr:
-        """These parts, one below the other; of this shape, and with at most `room` entries."""
+    def _below(self, parts: Iterable[Csr], shape: tuple[int, int], capacity: int) -> Csr:
+        """These parts, one below the other; of this shape, and with at most `capacity` entries."""
         lengths = torch.zeros(shape[0], dtype=torch.int64, device=self.device)
-        indices, values = self.indices.new_empty(room), self.values.new_empty(room)
+        indices, values = self.indices.new_empty(capacity), self.values.new_empty(capacity)
         start = done = 0
         for part in parts:
             stop = start + part.nnz
@@ -423,7 +425,7 @@ class Csr:
             lengths[done : done + part.shape[0]] = part.indptr.diff().long()
             start, done = stop, done + part.shape[0]
         indices, values = indices[:start], values[:start]
-        if start < room * _WORTH_KEEPING:
+        if start < capacity * _WORTH_KEEPING:
             indices, values = indices.clone(), values.clone()
         return self._built(lengths, indices, values, shape[1])
 
@@ -581,6 +583,6 @@ def row_index(rows: Tensor, count: int, what: str = "row") -> Tensor:
     index = rows.long()
     outside = index[(index < 0) | (index >= count)]
     if outside.numel():
-        told = f"the {count} {what}s are numbered from 0"
-        raise InputError(f"{what} {int(outside[0])} is not there: {told}")
+        problem = f"the {count} {what}s are numbered from 0"
+        raise InputError(f"{what} {int(outside[0])} is not there: {problem}")
     return index

@@ -16,7 +16,7 @@ from undrift.errors import InputError
 @dataclass(frozen=True, eq=False)
 class Leaf(Additive):
     per_class: ClassVar[tuple[str, ...]] = ("means",)
-    told: ClassVar[tuple[str, ...]] = ("seed",)
+    agreed: ClassVar[tuple[str, ...]] = ("seed",)
 
     means: Tensor
     total: float

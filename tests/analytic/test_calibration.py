@@ -43,7 +43,7 @@ def test_fitted_rows_tell_the_accuracy_of_unseen_ones(gamma: float) -> None:
     x, y = drawn(240, 120, heavy=False)
     fresh, truth = drawn(4000, 120, seed=1, heavy=False)
     sums = ClassSums.of(x, y)
-    chosen = solution_at(sums.balanced(), gamma, sums.spread())
+    chosen = solution_at(sums.balanced(), gamma, sums.at_mean_weight())
     hits = (fresh @ chosen.weights).argmax(dim=1) == truth.argmax(dim=1)
     fitted = (x @ chosen.weights).argmax(dim=1) == y.argmax(dim=1)
 

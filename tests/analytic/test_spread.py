@@ -34,15 +34,15 @@ def centred() -> Tensor:
 
 def test_rows_at_their_mean_weight() -> None:
     gram = ROWS.T @ ROWS * 3 / 30  # three classes with rows, thirty rows
-    torch.testing.assert_close(ClassSums.of(ROWS, TARGETS).spread(), gram)
+    torch.testing.assert_close(ClassSums.of(ROWS, TARGETS).at_mean_weight(), gram)
     thin = ThinSums.zero(6, rank=6) + ThinSums.of(ROWS, TARGETS, rank=6)
     identity = torch.eye(6, dtype=torch.float64)
-    torch.testing.assert_close(thin.spread().times(identity), gram, rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(thin.at_mean_weight().times(identity), gram, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("thin", [False, True])
 def test_scores_spread_as_those_of_the_rows(thin: bool) -> None:
-    covariance, width = summed(ROWS, TARGETS, thin=thin, rank=6).score_spread(WEIGHTS)
+    covariance, width = summed(ROWS, TARGETS, thin=thin, rank=6).score_covariance(WEIGHTS)
     inner, near = centred(), 1e-3 if thin else 1e-9
     pooled = inner.T @ inner / 30
     torch.testing.assert_close(covariance, WEIGHTS.T @ pooled @ WEIGHTS, rtol=near, atol=near)

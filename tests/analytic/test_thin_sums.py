@@ -41,7 +41,7 @@ def close(a: ThinSums, b: ThinSums) -> None:
 def test_the_solution_is_that_of_square_matrices(seed: int, rank: int, gamma: float) -> None:
     x, y = rows_of(seed)
     sums = ThinSums.of(x, y, rank=rank)
-    ours = solution_at(sums.balanced(), gamma, sums.spread())
+    ours = solution_at(sums.balanced(), gamma, sums.at_mean_weight())
     slow, freedom = thin_joint_ridge(x, y, sums.directions(), gamma)
     torch.testing.assert_close(ours.weights, slow, rtol=1e-6, atol=1e-7)
     assert ours.freedom == pytest.approx(freedom, rel=1e-6)
@@ -72,7 +72,7 @@ def test_what_is_seen_never_exceeds_the_gram_and_has_its_diagonal() -> None:
 def test_fewer_rows_than_directions(n: int) -> None:
     x, y = rows_of(3)
     sums = ThinSums.of(x[:n], y[:n], rank=8)
-    weights = solution_at(sums.balanced(), 0.3, sums.spread()).weights
+    weights = solution_at(sums.balanced(), 0.3, sums.at_mean_weight()).weights
     assert bool(torch.isfinite(weights).all())
     assert sums.count == n
 

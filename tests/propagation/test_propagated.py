@@ -112,12 +112,12 @@ def test_spread_is_the_product_up_to_a_positive_factor(
         rows.shape[1], 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1)
     )
     slow = rows @ weights
-    ours = propagated.spread(graph, weights, everyone(graph), sketch)
+    ours = propagated.unscaled_scores(graph, weights, everyone(graph), sketch)
     factor = (ours * slow).sum(dim=1) / slow.square().sum(dim=1)
     assert bool((factor > 0).all())
     torch.testing.assert_close(ours, factor.unsqueeze(1) * slow, atol=1e-5, rtol=1e-5)
     some = torch.tensor([7, 3, 41])
-    torch.testing.assert_close(propagated.spread(graph, weights, some, sketch), ours[some])
+    torch.testing.assert_close(propagated.unscaled_scores(graph, weights, some, sketch), ours[some])
 
 
 def test_isolated_nodes_and_rows_of_zeros() -> None:

@@ -24,7 +24,7 @@ class Additive:
 
     A field is a tensor, a number, another such sum, or a dict of them. The class names those that
     are more: `per_class` (the last dimension is the class), `per_pair` (both dimensions are),
-    `told` (no sum: must be the same in both). What one side lacks of classes counts as zero.
+    `agreed` (no sum: must be the same in both). What one side lacks of classes counts as zero.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class Additive:
 
     per_class: ClassVar[tuple[str, ...]] = ()
     per_pair: ClassVar[tuple[str, ...]] = ()
-    told: ClassVar[tuple[str, ...]] = ()
+    agreed: ClassVar[tuple[str, ...]] = ()
 
     def __add__(self, other: Self) -> Self:
         return self._combined(other, 1)
@@ -73,7 +73,7 @@ class Additive:
     def _combined(self, other: Self, sign: int) -> Self:
         classes = max(self.classes, other.classes)
         mine, theirs = self.grow(classes)._parts(), other.grow(classes)._parts()
-        for name in self.told:
+        for name in self.agreed:
             _check_same(f"as {name}", getattr(self, name), getattr(other, name))
         made = self._beside(other, sign)
         made |= {n: _sum(mine[n], theirs[n], sign) for n in mine if n not in made}
@@ -98,7 +98,7 @@ class Additive:
         return replace(self, **made)
 
     def _parts(self) -> dict[str, Any]:
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in self.told}
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in self.agreed}
 
 
 class Rounded(Additive):

@@ -46,7 +46,7 @@ def held_out_scores(weights: Tensor, sums: AnySums, freedom: float) -> dict[int,
     h)`, with h the mean leverage, `freedom / n`. Cost: 2 d^2 C operations.
     """
     centres = sums.means.T @ weights  # [C, C]: a class's mean scores
-    covariance, width = sums.score_spread(weights)
+    covariance, width = sums.score_covariance(weights)
     noise = noise_of(covariance)
     h = min(max(freedom / sums.total, 0.0), _MOST)
     drawn = {}

@@ -63,11 +63,11 @@ def _is_large(system: Tensor) -> bool:
 def _by_scipy(system: Tensor) -> bool:
     if not _is_large(system):
         return False
-    told = os.environ.get(VARIABLE, "")
-    if told not in ("", "torch", "scipy"):
-        raise InputError(f"{VARIABLE} must be torch or scipy, not {told!r}; or unset it")
-    if told:
-        return told == "scipy"
+    asked = os.environ.get(VARIABLE, "")
+    if asked not in ("", "torch", "scipy"):
+        raise InputError(f"{VARIABLE} must be torch or scipy, not {asked!r}; or unset it")
+    if asked:
+        return asked == "scipy"
     # OpenBLAS does not hear of torch's number of threads: where the two differ, torch's counts
     return torch.get_num_threads() == _threads_of_openblas() and _scipy_is_faster()
 

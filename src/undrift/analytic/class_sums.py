@@ -115,11 +115,11 @@ class ClassSums(Rounded):
         """The products around the class means: n times S, the covariance within classes."""
         return torch.addmm(self.gram, self.moment, self.means.T, alpha=-1)
 
-    def spread(self) -> Tensor:
+    def at_mean_weight(self) -> Tensor:
         """The Gram of all rows at their mean weight in `balanced`: C / n each."""
         return self.gram * (self.present / self.total)
 
-    def score_spread(self, weights: Tensor) -> tuple[Tensor, Tensor]:
+    def score_covariance(self, weights: Tensor) -> tuple[Tensor, Tensor]:
         """`W^T S W`, the pooled covariance of scores, and each class's variance of them over it."""
         pooled = self.products_around.div_(self.total)
         diagonal = self.without_rounding(pooled.diagonal())

@@ -48,7 +48,7 @@ class Strangeness:
     the middle of the known rows' distances to the strangest in twenty. The first part is at most
     five: more would say no more, and outweigh the neighbours.
 
-    `between = M^T P M`, `spread`: the covariance of a within classes, `widths`: each class's
+    `between = M^T P M`, `covariance`: the covariance of a within classes, `widths`: each class's
     variance over it, `shares`: of all rows, `own`: what a summed row adds to its own `a` per unit
     of leverage, `leverage`: its mean, `varies`: the deviation of `q / q0`.
     """
@@ -56,7 +56,7 @@ class Strangeness:
     weights: Tensor
     rare: Tensor
     between: Tensor
-    spread: Tensor
+    covariance: Tensor
     widths: Tensor
     shares: Tensor
     own: Tensor
@@ -79,8 +79,8 @@ class Strangeness:
             diagonal = weighed.gram.diagonal()
         mean = max(float(diagonal.mean()), 1e-300)
         left = classes * likely(sums) * math.sqrt(diagonal.numel()) / sums.total
-        within, told = _within(diagonal, means, left)
-        solved = solution_at(weighed, _RIDGE * within / mean, sums.spread())
+        within, known = _within(diagonal, means, left)
+        solved = solution_at(weighed, _RIDGE * within / mean, sums.at_mean_weight())
         freedoms = [solved.freedom]
         if isinstance(weighed, ThinStatistics):  # one is too many, the other too few
             freedoms.append(weighed.freedom_of_rows(solved.freedom))
@@ -90,8 +90,8 @@ class Strangeness:
         own = torch.eye(sums.classes, dtype=seen.dtype, device=seen.device)
         own = classes * torch.linalg.inv(own - (seen + seen.T) / 2)
         weights = solved.weights @ own
-        covariance, widths = sums.score_spread(weights)
-        if not told:
+        covariance, widths = sums.score_covariance(weights)
+        if not known:
             covariance = within / classes * (weights.T @ weights)
             widths = torch.ones_like(widths)
         between = means.T @ weights
@@ -122,7 +122,9 @@ class Strangeness:
     def without(self, place: int) -> Strangeness:
         """With one class less: its mean is gone, the scatter within classes stays as it is."""
         kept = [c for c in range(self.classes) if c != place]
-        pairs = {name: getattr(self, name)[kept][:, kept] for name in ("between", "spread", "own")}
+        pairs = {
+            name: getattr(self, name)[kept][:, kept] for name in ("between", "covariance", "own")
+        }
         each = {name: getattr(self, name)[kept] for name in ("widths", "shares", "counts")}
         each["shares"] = each["shares"] / each["shares"].sum().clamp(min=1e-300)
         return replace(self, weights=self.weights[:, kept], **pairs, **each)
@@ -163,7 +165,7 @@ class Strangeness:
 
     @cached_property
     def _noise(self) -> Tensor:
-        return noise_of(self.spread)
+        return noise_of(self.covariance)
 
     def drawn(self, place: int, most: float = _MOST_NOISE) -> Tensor:
         """`a` of unseen rows of a class, as in `held_out_scores`; noise by `most` leverage."""
@@ -232,8 +234,8 @@ class NoveltyReport:
     @property
     def mean(self) -> float | None:
         """The mean over the classes; None without any."""
-        told = [each for each in self.detected if each is not None]
-        return sum(told) / len(told) if told else None
+        shares = [each for each in self.detected if each is not None]
+        return sum(shares) / len(shares) if shares else None
 
 
 def _even(like: Tensor) -> Tensor:
@@ -251,8 +253,8 @@ def _within(diagonal: Tensor, means: Tensor, rounding: float) -> tuple[float, bo
     """The mean diagonal of C S, by that of `C S + M M^T`, and whether it is more than rounding."""
     total = float(diagonal.sum())
     within = total - float(means.square().sum())
-    told = within > max(_ALIKE * total, rounding)
-    return max(within if told else _UNTOLD * total, 1e-300) / diagonal.numel(), told
+    known = within > max(_ALIKE * total, rounding)
+    return max(within if known else _UNTOLD * total, 1e-300) / diagonal.numel(), known
 
 
 def interpolated(x: Tensor, at: Tensor, values: Tensor) -> Tensor:

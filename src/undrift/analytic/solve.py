@@ -89,11 +89,11 @@ def factorise(gram: Tensor, ridge: float, columns: Tensor | None = None) -> Fact
 
 
 def _copy(gram: Tensor, columns: Tensor | None) -> Tensor:
-    room = square(gram.shape[0], gram)
+    held = square(gram.shape[0], gram)
     if columns is None:
-        return room.copy_(gram)
+        return held.copy_(gram)
     d = columns.numel()
-    copy = room.flatten()[: d * d].view(d, d)
+    copy = held.flatten()[: d * d].view(d, d)
     for start in range(0, d, _BLOCK):
         rows = gram[columns[start : start + _BLOCK]]
         torch.gather(rows, 1, columns.expand(rows.shape[0], d), out=copy[start : start + _BLOCK])
@@ -104,7 +104,7 @@ def _copy(gram: Tensor, columns: Tensor | None) -> Tensor:
 class RidgeBank(Additive):
     """A memory bank {R, Q} that grows by tasks and solves after each."""
 
-    told: ClassVar[tuple[str, ...]] = ("gamma", "relative")
+    agreed: ClassVar[tuple[str, ...]] = ("gamma", "relative")
 
     statistics: RidgeStatistics
     gamma: float

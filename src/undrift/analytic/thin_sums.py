@@ -126,7 +126,7 @@ class ThinSums(Rounded):
     """
 
     per_class: ClassVar[tuple[str, ...]] = ("moment", "lengths", "counts")
-    told: ClassVar[tuple[str, ...]] = ("seed",)
+    agreed: ClassVar[tuple[str, ...]] = ("seed",)
     added_later: ClassVar[tuple[str, ...]] = ("rounding",)
 
     seen: Tensor
@@ -259,12 +259,12 @@ class ThinSums(Rounded):
         """The Gram of all rows, as far as it was seen."""
         return self.within.plus(self.moment / self.counts.clamp(min=1).sqrt())
 
-    def spread(self) -> Thin:
+    def at_mean_weight(self) -> Thin:
         """The Gram of all rows at their mean weight in `balanced`: C / n each."""
         every, by = self.products(), self.present / self.total
         return Thin(every.diagonal * by, every.factor * by**0.5)
 
-    def score_spread(self, weights: Tensor) -> tuple[Tensor, Tensor]:
+    def score_covariance(self, weights: Tensor) -> tuple[Tensor, Tensor]:
         """`W^T S W`, the pooled covariance of scores, and each class's variance over the pooled."""
         own = self.scatter.clamp(min=0)  # of all columns together
         pooled = float(own.sum()) / self.total

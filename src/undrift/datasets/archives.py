@@ -143,8 +143,8 @@ def unpack_zip(path: str | Path, folder: str | Path, members: Sequence[str]) -> 
             name = info.orig_filename.replace("\\", "/")
             outside = name.startswith("/") or ":" in name or "\0" in name
             if outside or ".." in name.split("/") or stat.S_ISLNK(info.external_attr >> 16):
-                told = f"{info.orig_filename!r}, a link or a path out of its folder"
-                raise InputError(f"{path} holds {told}, so nothing was unpacked; {_OFFICIAL}")
+                problem = f"{info.orig_filename!r}, a link or a path out of its folder"
+                raise InputError(f"{path} holds {problem}, so nothing was unpacked; {_OFFICIAL}")
         for name, info in [(name, only_member(archive, name, path)) for name in members]:
             file = files.enter_context(whole_file(folder / name))
             for chunk in _chunks(archive, info, left, path):

@@ -155,8 +155,8 @@ class Dataset:
         wanted = self.counts(options.get("scale", 1.0))
         for what, count in zip(_COUNTS, counts, strict=True):
             if count != wanted[what]:
-                told = f"{count:,} {what} instead of the {wanted[what]:,}"
-                raise InputError(f"{holder} has {told} of {self.name}; {way}")
+                problem = f"{count:,} {what} instead of the {wanted[what]:,}"
+                raise InputError(f"{holder} has {problem} of {self.name}; {way}")
         return graph, origin
 
 

@@ -123,8 +123,10 @@ def _csv_table(path: Path) -> tuple[list[str], Iterator[list[str]]]:
     delimiter = _DELIMITERS[path.suffix.lower()]
     other = next((sign for sign in ";\t|," if sign in header[0] and sign != delimiter), None)
     if len(header) == 1 and other:
-        told = f"separated by {other!r}, not by {delimiter!r} as its name says"
-        raise InputError(f"the columns of {path} are {told}; write it so, and numbers with a point")
+        problem = f"separated by {other!r}, not by {delimiter!r} as its name says"
+        raise InputError(
+            f"the columns of {path} are {problem}; write it so, and numbers with a point"
+        )
     return [name.strip() for name in header], rows
 
 
@@ -136,8 +138,8 @@ def _csv_pieces(path: Path, names: Sequence[str]) -> Iterator[Piece]:
     first = 1
     for row, cells in enumerate(rows, start=1):
         if len(cells) != width:
-            told = f"{len(cells)} cells, but the header names {width} columns"
-            raise InputError(f"row {row} of {path} has {told}; correct the row")
+            problem = f"{len(cells)} cells, but the header names {width} columns"
+            raise InputError(f"row {row} of {path} has {problem}; correct the row")
         flat += cells
         if len(flat) >= CELLS:
             yield Piece(path, first, {name: flat[i::width] for name, i in places.items()})
@@ -164,8 +166,8 @@ def _parquet(path: Path, columns: str = "*", read: str = "read_parquet", rest: s
         return _database(os.getpid()).cursor().execute(query, [str(path)])
     except duckdb.Error as error:
         _database.cache_clear()  # an error may have closed it
-        told = "damaged, empty or not a Parquet file"
-        raise InputError(f"{path} is {told}; write it again") from error
+        problem = "damaged, empty or not a Parquet file"
+        raise InputError(f"{path} is {problem}; write it again") from error
 
 
 def _parquet_pieces(path: Path, names: Sequence[str]) -> Iterator[Piece]:
@@ -198,8 +200,8 @@ def texts(piece: Piece, name: str) -> list[str]:
     cells = piece.columns[name]
     odd = next((value for value in cells if isinstance(value, list | dict | bytes)), None)
     if odd is not None:
-        told = f"row {piece.first + cells.index(odd)} has a {type(odd).__name__}"
-        what = f"column {name!r} of {piece.path} must hold texts or numbers, but {told}"
+        found = f"row {piece.first + cells.index(odd)} has a {type(odd).__name__}"
+        what = f"column {name!r} of {piece.path} must hold texts or numbers, but {found}"
         raise InputError(f"{what}; name another column")
     return [as_text(value) for value in cells]
 
@@ -264,8 +266,8 @@ def as_times(values: Sequence[Any], what: str) -> Array:
         row = int(np.isfinite(times).argmin())
         shown = "nothing" if values[row] in (None, "", b"") else repr(values[row])
         kind = "number" if read is float else "date like 2021-03-31"
-        told = f"in every row, as in the first, but row {row + 1} has {shown}"
-        raise InputError(f"{what} must hold a {kind} {told}; correct it, or leave the node out")
+        problem = f"in every row, as in the first, but row {row + 1} has {shown}"
+        raise InputError(f"{what} must hold a {kind} {problem}; correct it, or leave the node out")
     return times
 
 

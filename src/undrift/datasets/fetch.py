@@ -187,12 +187,12 @@ def _answer(url: str, part: Path, have: int, version: str) -> Any:
         return http.build_opener(_Redirects).open(asked, timeout=_TIMEOUT)
     except HTTPError as error:
         error.close()
-        told = f"answers {error.code} {error.reason}"
+        problem = f"answers {error.code} {error.reason}"
         if error.code == 416:  # the file has no more bytes now than the part that is here
             _discard(part)
         if error.code in _AGAIN:
-            raise _BrokeOffError(f"the server {told}") from error
-        raise InputError(f"{url} {told}; {_MOVED}") from error
+            raise _BrokeOffError(f"the server {problem}") from error
+        raise InputError(f"{url} {problem}; {_MOVED}") from error
     except (OSError, HTTPException) as error:
         reason = getattr(error, "reason", error)
         if isinstance(reason, ssl.SSLError | socket.gaierror | str):
@@ -231,8 +231,8 @@ def _receive(response: Any, part: Path, start: int, total: int, progress: Progre
             if done > LIMIT:
                 file.close()
                 _discard(part)
-                told = f"{response.url} has sent more than the limit of {LIMIT:,} bytes"
-                raise InputError(f"{told}; nothing was kept")
+                problem = f"{response.url} has sent more than the limit of {LIMIT:,} bytes"
+                raise InputError(f"{problem}; nothing was kept")
             file.write(chunk)
             progress(name, done, total)
         file.flush()

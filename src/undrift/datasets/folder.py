@@ -113,8 +113,10 @@ def check_recorded(path: Path) -> str:
     if wanted not in (None, found):
         dataset = dataset_of(path.name)
         way = f" with: undrift data fetch {dataset}" if dataset else ""
-        told = f"SHA-256 {found[:12]}..., recorded {str(wanted)[:12]}..."
-        raise InputError(f"{path} has changed since it was fetched ({told}); fetch it again{way}")
+        problem = f"SHA-256 {found[:12]}..., recorded {str(wanted)[:12]}..."
+        raise InputError(
+            f"{path} has changed since it was fetched ({problem}); fetch it again{way}"
+        )
     return found
 
 

@@ -102,8 +102,8 @@ def csr_of(archive: Npz, prefix: str) -> sp.csr_matrix:
 def _check_ends(ends: Array, nodes: int, path: Path) -> None:
     low, high = (ends.min(), ends.max()) if ends.size else (0, -1)
     if low < 0 or high >= nodes:
-        told = f"names node {low if low < 0 else high}, but there are {nodes}, numbered from 0"
-        raise InputError(f"an edge of {path} {told}; {FETCH_AGAIN}")
+        problem = f"names node {low if low < 0 else high}, but there are {nodes}, numbered from 0"
+        raise InputError(f"an edge of {path} {problem}; {FETCH_AGAIN}")
 
 
 def undirected(adjacency: sp.csr_matrix) -> sp.csr_matrix:
@@ -178,8 +178,8 @@ def _parse(path: Path) -> dict[str, Array]:
     with open_zip(path) as archive:
         counts = _table(archive, "num-node-list", np.int64, path, width=1)
         if counts.shape != (1, 1):
-            told = f"{len(counts)} graphs; a dataset of one graph is needed"
-            raise InputError(f"num-node-list.csv.gz of {path} lists {told}")
+            problem = f"{len(counts)} graphs; a dataset of one graph is needed"
+            raise InputError(f"num-node-list.csv.gz of {path} lists {problem}")
         nodes = int(counts[0, 0])
         edges = _table(archive, "edge", np.int64, path, width=2)
         features = _table(archive, "node-feat", np.float32, path, rows=nodes)
@@ -211,8 +211,8 @@ def _table(
             raise ValueError(f"{table.shape[1]} columns in place of {width}")
     if rows is not None and found != rows:
         more = "more than " if found > rows else ""
-        told = f"{more}{min(found, rows)} lines, but num-node-list.csv.gz says there are {rows}"
-        raise InputError(f"{member.filename} of {path} has {told} nodes; {FETCH_AGAIN}")
+        problem = f"{more}{min(found, rows)} lines, but num-node-list.csv.gz says there are {rows}"
+        raise InputError(f"{member.filename} of {path} has {problem} nodes; {FETCH_AGAIN}")
     return table if found else np.empty((0, width or 0), dtype)
 
 
@@ -295,8 +295,8 @@ def read_tudataset(path: str | Path) -> GraphSet:
             columns.append(sp.csr_matrix(_numbers(texts, "node_attributes")))
         for part in columns:
             if part.shape[0] != len(index):
-                told = f"{len(index)} nodes have a graph but {part.shape[0]} have features"
-                raise InputError(f"{told}; every file of nodes needs the same lines")
+                problem = f"{len(index)} nodes have a graph but {part.shape[0]} have features"
+                raise InputError(f"{problem}; every file of nodes needs the same lines")
         features = sp.hstack(columns, format="csr") if columns else np.ones((len(index), 1))
         graph = Graph.from_arrays(features, edges.T - 1)
         ids = np.unique(labels, return_inverse=True)[1]

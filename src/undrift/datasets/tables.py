@@ -33,11 +33,11 @@ class Repairs:
         counts = {"duplicate edge": self.duplicate_edges, "self-loop": self.self_loops}
         parts = [counted(n, what) for what, n in counts.items() if n]
         if self.unknown_edges:
-            told = counted(self.edges or self.unknown_edges, "edge")
+            unknown = counted(self.edges or self.unknown_edges, "edge")
             if self.edges:
                 share = percent(self.unknown_edges / self.edges, 0)
-                told = f"{self.unknown_edges:,} of {told} ({share})"
-            parts.append(f"{told} to unknown nodes")
+                unknown = f"{self.unknown_edges:,} of {unknown} ({share})"
+            parts.append(f"{unknown} to unknown nodes")
         return f"{' and '.join(parts)} left out" if parts else ""
 
     @property
@@ -133,13 +133,13 @@ def read_table(
     for piece in table.read_pieces(where, list(cells)):
         for name, column in piece.columns.items():
             cells[name] += column
-    told = cells.pop(label) if label is not None else []
+    given = cells.pop(label) if label is not None else []
     graph = Graph.from_table(
         Table(cells, str(where)), id=id, neighbours=neighbours, encoding=encoding
     )
     ids = [as_text(cell) for cell in cells.get(id, range(graph.num_nodes))]
     _index(ids, where, id)
-    texts = ["" if (text := as_text(cell)) in MISSING else text for cell in told]
+    texts = ["" if (text := as_text(cell)) in MISSING else text for cell in given]
     classes, names = as_class_ids(texts, f"column {label!r} of {where}")
     known = graph if label is None else graph.with_labels(torch.from_numpy(classes))
     return TableGraph(known, _plain_ids(ids), names, columns=tuple(wanted))

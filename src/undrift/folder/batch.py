@@ -123,8 +123,8 @@ class LargeBatch:
     def counts(self) -> dict[str, int]:
         """Labelled nodes per class name."""
         found = Counter[str]()
-        for told, name in self.named().items():
-            found[name] += self.graph.manifest.classes[told]
+        for number, name in self.named().items():
+            found[name] += self.graph.manifest.classes[number]
         return dict(found)
 
     @property
@@ -138,8 +138,8 @@ class LargeBatch:
 
     def named(self) -> dict[str, str]:
         """The name that each class of the graph has for the learner, where it has one."""
-        told = enumerate(self.graph.manifest.classes)
-        return {name: self.class_names[c] for c, name in told if c in self.class_names}
+        names = enumerate(self.graph.manifest.classes)
+        return {name: self.class_names[c] for c, name in names if c in self.class_names}
 
 
 def _check_columns(columns: tuple[str, ...] | None, width: int, known: Record, where: str) -> None:

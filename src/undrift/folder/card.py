@@ -93,13 +93,13 @@ def _guards(record: Record) -> str:
     if record.private:
         return "Noise hides small classes: none is refused."
     least = f"A new class with fewer than {record.least_rows} training nodes"
-    told = f"{least}: {WAYS[record.small_classes]}."
+    text = f"{least}: {WAYS[record.small_classes]}."
     held = [held for held in record.batches if held.instead]
     if held:
         names = sorted({name for each in held for name in each.instead})
         batches = counted(len(held), "batch", "batches")
-        told += f"\nSo it was in {batches}: {', '.join(map(_cell, names))}."
-    return told
+        text += f"\nSo it was in {batches}: {', '.join(map(_cell, names))}."
+    return text
 
 
 def _privacy(record: Record, learner: Learner, files: str) -> str:
@@ -109,14 +109,14 @@ def _privacy(record: Record, learner: Learner, files: str) -> str:
         return "Nothing is kept yet.\n"
     columns = 0 if record.private else widest(learner)
     few = [held.rows for held in record.batches if held.rows < columns]
-    told = "".join(f"- {_cell(line)}\n" for line in lines(found))
+    text = "".join(f"- {_cell(line)}\n" for line in lines(found))
     if few:
-        told += (
+        text += (
             f"- Batches with fewer rows than the {columns:,} columns of the widest sum:\n"
             f"  {len(few)} of {len(record.batches)}, the smallest of {counted(min(few), 'row')}.\n"
             "  Whoever has the states before and after such a step can compute its rows.\n"
         )
-    return f"Audit: **{_cell(found.verdict)}**.\n\n{told}\n{_bound(record, found, files)}"
+    return f"Audit: **{_cell(found.verdict)}**.\n\n{text}\n{_bound(record, found, files)}"
 
 
 def _bound(record: Record, found: Audit, files: str) -> str:
@@ -147,8 +147,8 @@ def _encoding(learner: Learner) -> str:
     """What the columns of tables without edges mean; `columns.json` has all of it."""
     if learner.encoding_ is None:
         return ""
-    told = "".join(f"- {' '.join(line.split())}\n" for line in learner.encoding_.lines())
-    return f"\nColumns, as centre +- spread or by their categories (`columns.json`):\n\n{told}"
+    columns = "".join(f"- {' '.join(line.split())}\n" for line in learner.encoding_.lines())
+    return f"\nColumns, as centre +- spread or by their categories (`columns.json`):\n\n{columns}"
 
 
 def _classes(record: Record) -> str:
@@ -178,28 +178,28 @@ def _noticed(record: Record) -> str:
     last = next((held for held in reversed(record.batches) if held.noticed), None)
     if last is None:
         return ""
-    told = "".join(f"- {_cell(sentence)}.\n" for sentence in sentences(last.noticed))
+    noticed = "".join(f"- {_cell(sentence)}.\n" for sentence in sentences(last.noticed))
     return f"""
 What the batch of step {last.step} showed when it came:
 
-{told}
+{noticed}
 Older ones are in `history.jsonl`. What chance does is an estimate: rows share neighbours.
 """
 
 
 def _foretold(record: Record) -> str:
     """What would be noticed of a class that nobody has labelled, and what cannot be told."""
-    told = record.entry.foretold
-    if told is None:
+    expected = record.entry.foretold
+    if expected is None:
         return ""
-    notes = "".join(f"- {_cell(note)}.\n" for note in told.notes)
-    if told.detected is not None:
+    notes = "".join(f"- {_cell(note)}.\n" for note in expected.notes)
+    if expected.detected is not None:
         notes = f"""\
-- Of the nodes of a new class about {percent(told.detected, 0)} would be called unknown, at a
-  false-alarm rate of {percent(told.rate, 0)}: the mean over known classes, each left out in turn.
+- Of the nodes of a new class about {percent(expected.detected, 0)} would be called unknown, at a
+  false-alarm rate of {percent(expected.rate, 0)}: the mean over known classes, each left out once.
 {notes}"""
     return f"""
-Classes that nobody has labelled yet (`predict --unknown {told.rate:g}`), from the sums alone:
+Classes that nobody has labelled yet (`predict --unknown {expected.rate:g}`), from the sums alone:
 
 {notes}"""
 
@@ -211,6 +211,6 @@ def _cell(name: str) -> str:
 def texts_of(record: Record, learner: Learner) -> tuple[str | None, ...]:
     """The card, the plan that is in force and the encoding of tables, which `scale` takes."""
     plan, known = getattr(learner, "plan_", None), learner.encoding_
-    told = {} if known is None else known.as_plain()
-    columns = f"{json.dumps(told, indent=1, ensure_ascii=False)}\n" if told else None
+    encoding = {} if known is None else known.as_plain()
+    columns = f"{json.dumps(encoding, indent=1, ensure_ascii=False)}\n" if encoding else None
     return card(record, learner), None if plan is None else f"{plan.to_json()}\n", columns

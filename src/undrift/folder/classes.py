@@ -129,7 +129,7 @@ def instead_of_small(
     return dict.fromkeys(few, POOL if small_classes == "pool" and pooled >= least_rows else "")
 
 
-def told(
+def small_class_notes(
     instead: Mapping[str, str], counts: Mapping[str, int], least_rows: int, where: str
 ) -> list[str]:
     """A sentence about what was done with small classes; a batch of nothing else is an error."""

@@ -65,8 +65,8 @@ def _lacking(
         near = get_close_matches(folded(name), names, n=1, cutoff=0.75)
         if near:
             return f"rename {names[near[0]]!r} to {name!r}, if they are one"
-    told = {name: neutral.get(name, 0.0) for name in lacking[:_SHOWN]}
-    cells = [f"{n!r} with {'nothing' if x is None else f'{x:.9g}'}" for n, x in told.items()]
+    filled = {name: neutral.get(name, 0.0) for name in lacking[:_SHOWN]}
+    cells = [f"{n!r} with {'nothing' if x is None else f'{x:.9g}'}" for n, x in filled.items()]
     more = f" and {len(lacking) - _SHOWN} more with their centre" * (len(lacking) > _SHOWN)
     return (
         f"if nobody knows the numbers, add {', '.join(cells)}{more} in every row: it tells nothing"

@@ -102,7 +102,9 @@ class Draft(Steps):
             self.record, self.learner.scaling_ = self.record.changed(scale=found[0]), found[1]
             self.notes += found[2]
         rows, instead = self.learned_as(batch, small)
-        self.notes += classes.told(instead, batch.counts, self.record.least_rows, batch.where)
+        self.notes += classes.small_class_notes(
+            instead, batch.counts, self.record.least_rows, batch.where
+        )
         self.notes += look_alikes(instead, self.record.classes)
         batch = replaced(batch, instead)
         if not self.record.private:
@@ -166,7 +168,7 @@ class Draft(Steps):
         note = getattr(self.learner, "plan_note", None)
         found = None if note is None or before is not None else note(task)
         self.notes += [found] if found else []
-        told = notice.graded(self.learner, task, self.record)
+        facts = notice.graded(self.learner, task, self.record)
         if has_noise(self.learner):  # let its noise be one that a retry draws again
             self.notes += releases.not_ended(self.folder, held.data)
             nodes = self.nodes.get(held.data, np.zeros(0, dtype=np.int64)).tolist()
@@ -174,9 +176,9 @@ class Draft(Steps):
         self.learner.observe(task, progress=progress)
         moved = notice.moved(self.learner, before, task, self.record, held)
         if moved:
-            told["noticed"] = (told["noticed"] or Noticed()).changed(moved=moved)
-        self.facts |= told
-        batches = *self.record.batches[:-1], held.changed(**told)
+            facts["noticed"] = (facts["noticed"] or Noticed()).changed(moved=moved)
+        self.facts |= facts
+        batches = *self.record.batches[:-1], held.changed(**facts)
         self.record = self.record.changed(batches=batches)
 
     def _change_large(self, batch: LargeBatch, progress: Progress, *, forget: bool) -> None:
@@ -188,7 +190,7 @@ class Draft(Steps):
             raise
         batch = replaced(batch, held.instead)
         ids = self.number(batch)
-        given = {told: ids[name] for told, name in batch.named().items()}
+        given = {number: ids[name] for number, name in batch.named().items()}
         how: Any = {"forget": forget, "tell": self.tell, "progress": progress}
         self._plans = observe(self.learner, batch.graph, given, self.engine, **how)
         if forget:

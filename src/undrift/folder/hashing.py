@@ -33,16 +33,20 @@ def content_hash(batch: Batch | LargeBatch, key: bytes) -> str:
         numbers = np.fromiter((_number(str(n), key) for n in ids.tolist()), np.int64, len(ids))
     marks = Fingerprint.of_numbers(torch.from_numpy(numbers.astype(np.int64)), seed)
     names = {c: _number(f"class {name}", key) for c, name in batch.class_names.items()}
-    told: list[Any] = [batch.columns, batch.graph.num_features, batch.graph.num_nodes]
+    parts: list[Any] = [batch.columns, batch.graph.num_features, batch.graph.num_nodes]
     if isinstance(batch, LargeBatch):
-        told += _large_sums(marks, batch.graph, names)
+        parts += _large_sums(marks, batch.graph, names)
     else:
         graph = batch.graph
         unknown = torch.full((graph.num_nodes,), -1)
-        labels = _told(unknown if graph.labels is None else graph.labels, names)
-        told += [marks.features(graph.features), marks.edges(graph.adjacency), marks.labels(labels)]
-        told += [[name, marks.labels(graph.masks[name])] for name in sorted(graph.masks)]
-    text = json.dumps(told).encode()
+        labels = _numbered(unknown if graph.labels is None else graph.labels, names)
+        parts += [
+            marks.features(graph.features),
+            marks.edges(graph.adjacency),
+            marks.labels(labels),
+        ]
+        parts += [[name, marks.labels(graph.masks[name])] for name in sorted(graph.masks)]
+    text = json.dumps(parts).encode()
     return blake2b(text, key=key, digest_size=16, person=b"undrift content").hexdigest()
 
 
@@ -56,10 +60,10 @@ def _large_sums(marks: Fingerprint, graph: GraphFolder, names: Mapping[int, int]
         parts = torch.from_numpy(indptr), torch.from_numpy(indices), torch.ones(len(indices))
         edges.append(marks.edges(Csr.trusted(*parts, (len(indptr) - 1, n)), shard.start))
     labels = torch.from_numpy(graph.labels).long()
-    return [wrapped(features), wrapped(edges), marks.labels(_told(labels, names))]
+    return [wrapped(features), wrapped(edges), marks.labels(_numbered(labels, names))]
 
 
-def _told(labels: torch.Tensor, names: Mapping[int, int]) -> torch.Tensor:
+def _numbered(labels: torch.Tensor, names: Mapping[int, int]) -> torch.Tensor:
     """For every label the number of its class, 0 where it has none."""
     numbers = torch.zeros_like(labels)
     for c, number in names.items():

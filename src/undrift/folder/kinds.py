@@ -127,7 +127,7 @@ class Folder:
         current(self.path)  # its errors say more than those of the lock
         with exclusive(self.path / LOCK, f"writing to {self.path}"):
             draft = self._loaded()
-            draft.settle()
+            draft.repair()
             before = draft.version.sha
             try:
                 yield draft
@@ -266,10 +266,10 @@ class Folder:
         for path in states(self.path):
             with suppress(FileNotFoundError):  # a writer has just deleted it
                 check_bytes(path)
-        if not self._loaded().settle(dry=True):
+        if not self._loaded().repair(dry=True):
             return []
         with exclusive(self.path / LOCK, f"writing to {self.path}"):
-            return self._loaded().settle()
+            return self._loaded().repair()
 
 
 Outcome = Literal["erased", "never here", "not in this batch", "waiting"]

@@ -23,21 +23,21 @@ def graded(learner: Learner, task: Task, record: Record) -> dict[str, Any]:
         return {"tested": 0, "right": 0, "noticed": None}
     known = torch.tensor(learner.classes_, dtype=torch.int64)
     nodes = torch.isin(task.labels, known).nonzero().flatten()
-    told: dict[str, Any] = {"tested": nodes.numel(), "right": 0, "noticed": None}
+    facts: dict[str, Any] = {"tested": nodes.numel(), "right": 0, "noticed": None}
     if nodes.numel():
-        told["right"] = int((learner.predict(task.graph, nodes) == task.labels[nodes]).sum())
+        facts["right"] = int((learner.predict(task.graph, nodes) == task.labels[nodes]).sum())
     others = (task.labels < 0).nonzero().flatten()
     if learner.classes_ and others.numel() >= max(record.least, 1):  # else it tells of each
         with suppress(InputError):  # this method cannot tell
-            told["noticed"] = counted_strange(learner.novelty(task.graph, others), record)
-    return told
+            facts["noticed"] = counted_strange(learner.novelty(task.graph, others), record)
+    return facts
 
 
 def counted_strange(novelty: Any, record: Record, rate: float = ALARMS) -> Noticed:
     """How many nodes are stranger than all but this share of known ones."""
     strange = int((novelty > 1 - rate).sum())
-    told = record.entry.foretold
-    rough = tuple(note for note in told.notes if "rows" in note) if told else ()
+    expected = record.entry.foretold
+    rough = tuple(note for note in expected.notes if "rows" in note) if expected else ()
     return Noticed(unlabelled=len(novelty), strange=strange, rate=rate, rough=rough)
 
 
@@ -74,10 +74,10 @@ def sentences(noticed: Noticed | None, nodes: str = "unlabelled nodes") -> list[
     """What its user should know, a sentence each."""
     if noticed is None:
         return []
-    told = []
+    found = []
     if n := noticed.unlabelled:
         expected = f"{noticed.rate * n:,.{0 if noticed.rate * n > 10 else 1}f}"
-        told.append(
+        found.append(
             f"{noticed.strange:,} of {n:,} {nodes} look like no known class; {expected} would by "
             f"chance (false-alarm rate {percent(noticed.rate, 0)})"
             f"{''.join(f'; {why}' for why in noticed.rough)}"
@@ -88,5 +88,5 @@ def sentences(noticed: Noticed | None, nodes: str = "unlabelled nodes") -> list[
             f"{name} by {far:.2f}{' (more than chance)' * (name in sure)}"
             for name, (far, _) in noticed.moved.items()
         ]
-        told.append(f"returning classes moved, in units of their scatter: {', '.join(each)}")
-    return told
+        found.append(f"returning classes moved, in units of their scatter: {', '.join(each)}")
+    return found

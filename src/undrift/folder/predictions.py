@@ -146,10 +146,10 @@ def predicted(
     made = Predictions.of(ids, ranking, names, probable=probable, novelty=novelty, unknown=unknown)
     if groups:
         strange = np.flatnonzero(np.array(made.classes) == UNKNOWN_WORD)
-        told = np.full(len(made.classes), "", dtype=object)
+        grouped = np.full(len(made.classes), "", dtype=object)
         asked = torch.from_numpy(strange) if index is None else torch.as_tensor(index)[strange]
-        told[strange] = [f"group {n + 1}" for n in learner.groups(batch.graph, asked).tolist()]
-        made = replace(made, groups=told.tolist())
+        grouped[strange] = [f"group {n + 1}" for n in learner.groups(batch.graph, asked).tolist()]
+        made = replace(made, groups=grouped.tolist())
     rate = ALARMS if unknown is None else unknown
     noticed = None if novelty is None else counted_strange(novelty, record, rate)
     return replace(made, repairs=batch.repairs, noticed=noticed)

@@ -213,7 +213,7 @@ class RecommenderFolder(Folder):
 def card(record: Record, learner: Recommender) -> str:
     """`README.md` of the folder, a function of what it holds; it names no item and no session."""
     found = audit_items(learner, least_sessions=record.least_rows)
-    told = "".join(f"- {line}\n" for line in lines(found)) if found.kept else "- Nothing yet.\n"
+    findings = "".join(f"- {line}\n" for line in lines(found)) if found.kept else "- Nothing yet.\n"
     hashes = "Keyed hashes" if record.remember_nodes else "No names and no hashes"
     return f"""\
 # A recommender of undrift
@@ -230,7 +230,7 @@ Last step: {record.entry.step}, `{record.entry.verb}`, {record.entry.time}.
 
 Audit: **{found.verdict}**.
 
-{told}
+{findings}
 The state in this folder is whole, so that it can forget. **Do not hand it out**: a pair that one
 session has gives that session away. `undrift learner export THIS FILE` writes what may leave:
 without items and pairs of fewer than {record.least_rows} sessions.

@@ -34,7 +34,7 @@ class _Frozen(BaseModel):
         return self.model_copy(update=values)
 
 
-class Reading(_Frozen):
+class TableOptions(_Frozen):
     """How tables are read: the names of their columns; remembered from the last batch."""
 
     id: str = "id"
@@ -104,12 +104,12 @@ class Held(_Frozen):
 
     def __str__(self) -> str:
         """A phrase for lists."""
-        told = f"step {self.step} of {self.time[:10]}"
+        text = f"step {self.step} of {self.time[:10]}"
         if self.nodes:
-            told += f": {self.nodes:,} nodes, {sum(self.labels.values()):,} labelled"
+            text += f": {self.nodes:,} nodes, {sum(self.labels.values()):,} labelled"
         elif self.clicks:
-            told += f": {self.rows:,} sessions, {self.clicks:,} clicks"
-        return f"{told} ({self.data[:8]})"
+            text += f": {self.rows:,} sessions, {self.clicks:,} clicks"
+        return f"{text} ({self.data[:8]})"
 
 
 class Entry(_Frozen):
@@ -152,7 +152,7 @@ class Record(_Frozen):
 
     format: int = FORMAT
     row: Literal["node", "session"] = "node"  # what is learned from; its kind of folder follows
-    reading: Reading = Reading()
+    reading: TableOptions = TableOptions()
     columns: tuple[str, ...] | None = None  # None: known by position
     width: int | None = None  # of a node's features, or items; None before the first batch
     scale: Scale | None = None  # None: not decided yet, or not scaled in folders of before it was

@@ -189,15 +189,15 @@ class Steps:
             if brought and not other.remember_nodes:
                 self.notes.append(f"{theirs.folder} remembers no nodes: forget --node misses it")
 
-    def settle(self, *, dry: bool = False) -> list[str]:
-        """Make the folder's other files say what its state says; see `store.settle`."""
+    def repair(self, *, dry: bool = False) -> list[str]:
+        """Make the folder's other files say what its state says; see `store.repair`."""
         texts = self.texts(self.record, self.learner)
-        repairs = store.settle(self.folder, self.version, *texts, dry=dry)
+        repairs = store.repair(self.folder, self.version, *texts, dry=dry)
         there = {held.data for held in self.version.record.batches}
         return repairs + releases.finish(self.folder, there, dry=dry)
 
-    def taken(self, verb: str, **told: Any) -> Step:
-        """Write the learner as the current state; `told` goes into the record too."""
+    def taken(self, verb: str, **facts: Any) -> Step:
+        """Write the learner as the current state; `facts` goes into the record too."""
         before = {held.data for held in self.version.record.batches}
         after = {held.data for held in self.record.batches}
         entry = Entry(
@@ -213,7 +213,7 @@ class Steps:
             **{n: sum(getattr(h, n) for h in self.entered) for n in ("nodes", "edges", "clicks")},
             **self.facts,
         )
-        self.record = self.record.changed(format=FORMAT, entry=entry, **told)
+        self.record = self.record.changed(format=FORMAT, entry=entry, **facts)
         state = self.learner.state(batches=False)  # the record knows them
         _check_finite(
             state.tensors, "this step would leave numbers that are not finite; nothing was done"
@@ -225,7 +225,7 @@ class Steps:
         version = store.write_version(self.folder, state, self.record)
         try:  # the step is taken: what follows can be made good later
             self.version = version
-            self.settle()
+            self.repair()
         except (OSError, InputError) as error:
             self.notes.append(f"the step is taken, but {error}; the next step completes it")
         return Step(Line(**entry.model_dump(), result=version.sha), tuple(self.notes))

@@ -3,7 +3,7 @@
 docs/first-year.md lists the files. A step is two writes: the new state under a name of its own,
 then HEAD by rename; both are on the disk (fsync) before anything relies on them. The other files
 say no more than what HEAD names: whoever writes next completes what a killed process left undone
-(`settle`). Readers need no lock: they look again if what HEAD names was deleted in between. A
+(`repair`). Readers need no lock: they look again if what HEAD names was deleted in between. A
 folder may come from elsewhere: files are opened by `storage.lock`, none is written in place.
 """
 
@@ -48,10 +48,10 @@ class Version:
 
     def description(self) -> str:
         """The text of `learner.json`."""
-        told = self.record.model_dump(mode="json", exclude={"entry", "batches"})
-        told |= {"method": self.method, "settings": dict(self.settings)}
-        told |= {"step": self.record.entry.step, "state": self.sha}
-        return json.dumps(told, indent=2, ensure_ascii=False) + "\n"
+        values = self.record.model_dump(mode="json", exclude={"entry", "batches"})
+        values |= {"method": self.method, "settings": dict(self.settings)}
+        values |= {"step": self.record.entry.step, "state": self.sha}
+        return json.dumps(values, indent=2, ensure_ascii=False) + "\n"
 
 
 def state_name(sha: str) -> str:
@@ -123,7 +123,7 @@ def create(folder: Path, state: State, record: Record, key: bytes, *texts: str |
     failed = f"cannot make the folder {folder}"
     with system_errors(failed, "choose another folder"), claimed_folder(aside):
         write_keys(aside, [key])
-        settle(aside, write_version(aside, state, record), *texts)
+        repair(aside, write_version(aside, state, record), *texts)
         os.replace(aside, folder)
         files.sync_folder(place.parent)
 
@@ -138,12 +138,12 @@ def write_version(folder: Path, state: State, record: Record) -> Version:
     return Version(path, sha, state.method, state.params, record)
 
 
-def settle(folder: Path, version: Version, *texts: str | None, dry: bool = False) -> list[str]:
+def repair(folder: Path, version: Version, *texts: str | None, dry: bool = False) -> list[str]:
     """Make all files say what HEAD says, `texts` card, plan, columns; what was, or is, to do."""
     done = complete(folder, version.record.entry, version.sha, dry=dry)
     repairs = [] if done is None else [done]
-    told = (version.description(), *texts)
-    for name, text in zip((LEARNER, CARD, PLAN, COLUMNS), told, strict=False):
+    texts_now = (version.description(), *texts)
+    for name, text in zip((LEARNER, CARD, PLAN, COLUMNS), texts_now, strict=False):
         if text is not None and read_own(folder / name) != text.encode():
             repairs.append(f"{name}: written again")
             if not dry:
@@ -216,10 +216,10 @@ def _missing(folder: Path, name: str) -> InputError:
 
 def _version(path: Path, metadata: Mapping[str, str]) -> Version:
     try:
-        told = json.loads(metadata[_RECORD])
-        early = any(held.get("content") == "" for held in told.get("batches", ()))
-        _check_format(path.parent, OLDEST - 1 if early else told["format"])
-        record = Record.model_validate(told)
+        values = json.loads(metadata[_RECORD])
+        early = any(held.get("content") == "" for held in values.get("batches", ()))
+        _check_format(path.parent, OLDEST - 1 if early else values["format"])
+        record = Record.model_validate(values)
         settings, method = json.loads(metadata["params"]), metadata["method"]
     except InputError:
         raise

@@ -67,9 +67,9 @@ class Encoding:
         """
         if not isinstance(given, Mapping | None):
             raise InputError(f"give an Encoding, or a mapping by column, not {given!r}")
-        told = {name: _given(name, each) for name, each in (given or {}).items()}
-        found = {name: _shown(name, cells[name], where) for name in cells if name not in told}
-        return cls((*told.items(), *found.items()))
+        fixed = {name: _given(name, each) for name, each in (given or {}).items()}
+        found = {name: _shown(name, cells[name], where) for name in cells if name not in fixed}
+        return cls((*fixed.items(), *found.items()))
 
     def matrix(self, cells: Cells, where: str = "the table") -> Array:
         """A row of numbers per row of the table, float32; columns are found by their names."""
@@ -96,13 +96,13 @@ class Encoding:
 
     def lines(self) -> list[str]:
         """A phrase per column of the table."""
-        return [f"{name}: {_told(kind)}" for name, kind in self.columns]
+        return [f"{name}: {_shown_as(kind)}" for name, kind in self.columns]
 
     def __str__(self) -> str:
         return ", ".join(self.lines())
 
 
-def _told(kind: Kind) -> str:
+def _shown_as(kind: Kind) -> str:
     if isinstance(kind, Number):
         return f"{kind.centre:.4g} +- {kind.spread:.3g}"
     more = f" and {len(kind) - _SHOWN} more" * (len(kind) > _SHOWN)
@@ -111,8 +111,8 @@ def _told(kind: Kind) -> str:
 
 def _given(name: str, each: Any) -> Kind:
     if isinstance(each, Number) or not isinstance(each, list | tuple):
-        told = each._asdict() if isinstance(each, Number) else each
-        return Number(*check_given({name: told})[name])
+        number = each._asdict() if isinstance(each, Number) else each
+        return Number(*check_given({name: number})[name])
     values = tuple(map(as_text, each))
     if len(set(values)) < len(values) or set(values) & set(MISSING):
         must = f"must be different names, none of them a missing value, not {list(each)!r}"
@@ -132,9 +132,9 @@ def _shown(name: str, cells: Sequence[Any], where: str) -> Kind:
         raise InputError(f"column {name!r} of {where} holds dates, which are no numbers; {way}")
     values = sorted(set(map(as_text, filled)))
     if len(values) > max(_FEW, len(filled) // _PART) or any(len(v) > _LONGEST for v in values):
-        told = f"free text, or ids ({len(values):,} different ones in {len(filled):,} rows)"
+        problem = f"free text, or ids ({len(values):,} different ones in {len(filled):,} rows)"
         way = "group them into a few categories, give their list, or leave the column out"
-        raise InputError(f"column {name!r} of {where} holds {told}; {way}")
+        raise InputError(f"column {name!r} of {where} holds {problem}; {way}")
     return tuple(values)
 
 
@@ -153,8 +153,10 @@ def _encoded(name: str, kind: Kind, cells: Sequence[Any], where: str) -> Array:
 
 def _number(name: str, cell: Any, where: str) -> float:
     if not fits(float, cell) or not np.isfinite(float(cell)):
-        told = f"holds numbers, but one row has {as_text(cell)[:40]!r}; correct or empty the cell"
-        raise InputError(f"column {name!r} of {where} {told}")
+        problem = (
+            f"holds numbers, but one row has {as_text(cell)[:40]!r}; correct or empty the cell"
+        )
+        raise InputError(f"column {name!r} of {where} {problem}")
     return float(cell)
 
 

@@ -48,13 +48,13 @@ class Fingerprint:
         senders = _mixed(self.names + self.seed) | 1
         return self._total(_weighed(rows, senders), start, _EDGES)
 
-    def labels(self, told: Tensor, start: int = 0) -> int:
+    def labels(self, values: Tensor, start: int = 0) -> int:
         """Of one whole number per node, such as its class."""
-        return self._total(told.long(), start, _LABELS)
+        return self._total(values.long(), start, _LABELS)
 
-    def _total(self, told: Tensor, start: int, part: int) -> int:
-        names = self.names[start : start + told.shape[0]]
-        return int(_mixed(_mixed(told + part * _APART) + names).sum())
+    def _total(self, values: Tensor, start: int, part: int) -> int:
+        names = self.names[start : start + values.shape[0]]
+        return int(_mixed(_mixed(values + part * _APART) + names).sum())
 
 
 def wrapped(sums: list[int]) -> int:

@@ -67,12 +67,14 @@ class Graph:
     def __post_init__(self) -> None:
         n, shape = int(as_matrix(self.features).shape[0]), self.adjacency.shape
         if shape != (n, n):
-            told = f"the adjacency matrix is {shape[0]} x {shape[1]} but there are {n} nodes"
-            raise InputError(f"{told} in features; give both the same nodes")
+            problem = f"the adjacency matrix is {shape[0]} x {shape[1]} but there are {n} nodes"
+            raise InputError(f"{problem} in features; give both the same nodes")
         for name, part in (("adjacency", self.adjacency), ("labels", self.labels)):
             if part is not None and part.device != self.features.device:
-                told = f"the features are on {self.features.device} but the {name} on {part.device}"
-                raise InputError(f"{told}; move them to one device")
+                problem = (
+                    f"the features are on {self.features.device} but the {name} on {part.device}"
+                )
+                raise InputError(f"{problem}; move them to one device")
         _check_finite(self.features)
         if not _is_finite(self.adjacency.values):
             raise InputError("edge weights contain NaN or infinity; remove or replace them")
@@ -361,8 +363,8 @@ def _check_finite(features: Tensor | Csr) -> None:
     row, column = divmod(first, features.shape[1])
     if isinstance(features, Csr):
         row, column = int(features.row_of_entry()[first]), int(features.indices[first])
-    told = f"features contain NaN or infinity, first at node {row}, column {column}"
-    raise InputError(f"{told}; clean them (for example with numpy.nan_to_num) and try again")
+    problem = f"features contain NaN or infinity, first at node {row}, column {column}"
+    raise InputError(f"{problem}; clean them (for example with numpy.nan_to_num) and try again")
 
 
 def _is_finite(values: Tensor) -> bool:
@@ -384,8 +386,8 @@ def disjoint_union(*graphs: Graph) -> Graph:
     first, device = graphs[0], graphs[0].device
     for place, graph in enumerate(graphs):
         if graph.num_features != first.num_features:
-            told = f"graph {place} has {graph.num_features} features per node, graph 0 has"
-            raise InputError(f"{told} {first.num_features}; give all the same columns")
+            problem = f"graph {place} has {graph.num_features} features per node, graph 0 has"
+            raise InputError(f"{problem} {first.num_features}; give all the same columns")
     links = [graph.adjacency for graph in graphs]
     blocks = sp.block_diag([each.to_scipy() for each in links], format="csr")
     symmetric = all(each.symmetric for each in links)

@@ -105,19 +105,19 @@ class GraphSet:
         count = int(index.max()) + 1 if labels is None else labels.shape[0]
         outside = index[(index < 0) | (index >= count)]
         if outside.numel():
-            told = f"a node is of graph {int(outside[0])}, but there are {count} labels"
-            raise InputError(f"{told}; give one label per graph, and number graphs from 0")
+            problem = f"a node is of graph {int(outside[0])}, but there are {count} labels"
+            raise InputError(f"{problem}; give one label per graph, and number graphs from 0")
         empty = (torch.bincount(index, minlength=count) == 0).nonzero()
         if empty.numel():
-            told = f"graph {int(empty[0])} has no node, so it has no row"
-            raise InputError(f"{told}; leave it out with its label")
+            problem = f"graph {int(empty[0])} has no node, so it has no row"
+            raise InputError(f"{problem}; leave it out with its label")
         links = self.graph.adjacency
         sender, receiver = links.indices.long(), links.row_of_entry().long()
         across = (index[sender] != index[receiver]).nonzero()
         if across.numel():
             ends = (int(end[across[0]]) for end in (sender, receiver))
-            told = " with ".join(f"node {node} of graph {int(index[node])}" for node in ends)
-            raise InputError(f"an edge joins {told}; edges stay within a graph")
+            problem = " with ".join(f"node {node} of graph {int(index[node])}" for node in ends)
+            raise InputError(f"an edge joins {problem}; edges stay within a graph")
         object.__setattr__(self, "index", index)
         object.__setattr__(self, "labels", None if labels is None else labels.to(index.device))
 
@@ -128,8 +128,8 @@ class GraphSet:
         """Of a list of graphs of the same columns; `labels` has a class id for each."""
         kinds = {type(graph) for graph in graphs} - {Graph}
         if kinds:
-            told = f"GraphSet.of takes undrift Graphs, not a {kinds.pop().__name__}"
-            raise InputError(f"{told}; read other kinds with undrift.as_graph_set(graphs)")
+            problem = f"GraphSet.of takes undrift Graphs, not a {kinds.pop().__name__}"
+            raise InputError(f"{problem}; read other kinds with undrift.as_graph_set(graphs)")
         sizes = torch.tensor([graph.num_nodes for graph in graphs], dtype=torch.int64)
         if not graphs or not bool(sizes.all()):
             which = f"graph {int((sizes == 0).nonzero()[0])}" if graphs else "the list of graphs"
@@ -138,8 +138,8 @@ class GraphSet:
         index = torch.arange(len(graphs)).repeat_interleave(sizes)
         known = as_labels(labels)
         if known is not None and known.shape != (len(graphs),):
-            told = f"there are {len(graphs)} graphs but {known.shape[0]} labels"
-            raise InputError(f"{told}; give one per graph")
+            problem = f"there are {len(graphs)} graphs but {known.shape[0]} labels"
+            raise InputError(f"{problem}; give one per graph")
         return cls(whole, index, known, pooling or Pooling())
 
     def __len__(self) -> int:

@@ -81,8 +81,10 @@ def as_edges(edges: Any, nodes: int) -> Array:
     pairs: Array = array.astype(np.int64)
     outside = (pairs < 0) | (pairs >= nodes)
     if outside.any():
-        told = f"an edge names node {pairs[outside][0]}, but the {nodes} nodes are numbered from 0"
-        raise InputError(f"{told}; drop that edge or add the node")
+        problem = (
+            f"an edge names node {pairs[outside][0]}, but the {nodes} nodes are numbered from 0"
+        )
+        raise InputError(f"{problem}; drop that edge or add the node")
     return pairs
 
 
@@ -107,8 +109,8 @@ def class_numbers(y: Any, what: str) -> Array:
 def check_mask(mask: Tensor, n: int, what: str, *, columns: bool = False) -> None:
     """Reject a mask that is not a boolean per node, or per node and column; `what` names it."""
     if mask.dtype != torch.bool or (mask.shape[:1] if columns else mask.shape) != (n,):
-        told = f"{n} booleans, one per node, not {tuple(mask.shape)} of {mask.dtype}"
-        raise InputError(f"the {what} must be {told}")
+        problem = f"{n} booleans, one per node, not {tuple(mask.shape)} of {mask.dtype}"
+        raise InputError(f"the {what} must be {problem}")
 
 
 def as_class_ids(labels: Sequence[str], what: str) -> tuple[Array, dict[int, str]]:

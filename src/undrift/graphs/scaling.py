@@ -69,12 +69,14 @@ class Scaling:
     def apply(self, features: Tensor | Csr) -> Tensor | Csr:
         """The features in these units, of their type; computed in float64."""
         if features.shape[1] != self.width:
-            told = f"these features have {features.shape[1]} columns and the scaling {self.width}"
-            raise InputError(f"{told}; give the same columns in the same order")
+            problem = (
+                f"these features have {features.shape[1]} columns and the scaling {self.width}"
+            )
+            raise InputError(f"{problem}; give the same columns in the same order")
         if isinstance(features, Csr):
             if any(self.centre):
-                told = "a sparse matrix cannot be moved to a centre other than 0 and stay sparse"
-                raise InputError(f"{told}; give centre 0 for its columns, or dense features")
+                problem = "a sparse matrix cannot be moved to a centre other than 0 and stay sparse"
+                raise InputError(f"{problem}; give centre 0 for its columns, or dense features")
             spread = self._tensors[1].to(features.device)[features.indices.long()]
             scaled = (features.values.double() / spread).clamp(-FARTHEST, FARTHEST)
             return features.with_values(scaled.to(features.dtype))
@@ -111,7 +113,7 @@ def sample(rows: int) -> Tensor:
 
 def scaling_given(given: Mapping[str, Any], columns: Sequence[str] | None, width: int) -> Scaling:
     """The scaling that gives some columns, by name or number, a range or a centre and spread."""
-    told = check_given(given)
+    checked = check_given(given)
     names = [str(j) for j in range(width)] if columns is None else list(columns)
     if len(names) != width:
         what = "a column with a list of numbers in each row cannot be given a scale by its name"
@@ -119,7 +121,7 @@ def scaling_given(given: Mapping[str, Any], columns: Sequence[str] | None, width
     for name in given:
         if name not in names:
             raise unknown_name("column", name, names)
-    centre, spread = zip(*(told.get(name, (0.0, 1.0)) for name in names), strict=True)
+    centre, spread = zip(*(checked.get(name, (0.0, 1.0)) for name in names), strict=True)
     return Scaling(centre, spread)
 
 
@@ -128,9 +130,9 @@ def check_given(given: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
     pairs = {}
     for name, each in given.items():
         keys = set(each) if isinstance(each, Mapping) else set()
-        told: list[Any] = [each[key] for key in _KEYS if key in keys]
-        if keys in _WAYS and all(map(_is_number, told)):
-            a, b = told
+        numbers: list[Any] = [each[key] for key in _KEYS if key in keys]
+        if keys in _WAYS and all(map(_is_number, numbers)):
+            a, b = numbers
             pairs[name] = ((a + b) / 2, (b - a) / 2) if "low" in keys else (float(a), float(b))
         if not (name in pairs and pairs[name][1] > 0):
             must = '{"low": 0, "high": 100}, or {"centre": 50, "spread": 10} with a spread above 0'

@@ -21,7 +21,7 @@ from undrift.typing import Progress, Rows
 
 
 @dataclass(frozen=True, eq=False)
-class FrozenRows(RowPlan):
+class AcilPlan(RowPlan):
     """What rows depend on: an encoder, the digest of its batch (`trained_on`), an expansion."""
 
     rare_columns: ClassVar[bool] = False
@@ -44,7 +44,7 @@ class FrozenRows(RowPlan):
 
 
 @dataclass(kw_only=True)
-class Acil(AdditiveLearner[FrozenRows, Any, Classifier]):
+class Acil(AdditiveLearner[AcilPlan, Any, Classifier]):
     """ACIL: an encoder trained on the base task and frozen, and all classes in closed form.
 
         H = relu(f W_psi),    W = (sum H^T H + gamma I)^-1 sum H^T Y    over all tasks
@@ -69,7 +69,7 @@ class Acil(AdditiveLearner[FrozenRows, Any, Classifier]):
     family: ClassVar[str] = "analytic"
     paper: ClassVar[str] = "Zhuang et al., NeurIPS 2022"
     keeps: ClassVar[str] = "sums R and Q of the classifier, one encoder"
-    learned_type: ClassVar[type] = Known[FrozenRows, ClassSums, Classifier]
+    learned_type: ClassVar[type] = Known[AcilPlan, ClassSums, Classifier]
     grid: ClassVar[Grid] = {"gamma": (1e-3, 1e-2, 1e-1, 1.0), "alpha": (1, 2, 4, 8, 16, 32, 64)}
 
     gamma: Positive = 0.1
@@ -85,12 +85,12 @@ class Acil(AdditiveLearner[FrozenRows, Any, Classifier]):
         self._check_graph(graph)
         return self.known.plan.encoder.embed(graph).cpu()
 
-    def _plan(self, task: Task, progress: Progress) -> FrozenRows:
+    def _plan(self, task: Task, progress: Progress) -> AcilPlan:
         encoder = base_encoder(self, task, progress)
         where = task.graph.num_features, encoder, self._digest(task)
-        return FrozenRows(*where, self.alpha, self.seed)
+        return AcilPlan(*where, self.alpha, self.seed)
 
     def _solve(
-        self, plan: FrozenRows, classes: tuple[int, ...], sums: Any, progress: Progress
+        self, plan: AcilPlan, classes: tuple[int, ...], sums: Any, progress: Progress
     ) -> Classifier:
         return Classifier(solve(weighed(sums, balanced=self.balanced), self.gamma))

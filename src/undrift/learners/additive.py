@@ -104,11 +104,16 @@ class RowPlan(ABC):
         return total[nodes]
 
     def seen(
-        self, solution: Any, graph: Graph, nodes: Tensor | None, told: Strangeness, scored: bool
+        self,
+        solution: Any,
+        graph: Graph,
+        nodes: Tensor | None,
+        strangeness: Strangeness,
+        scored: bool,
     ) -> tuple[Tensor, Tensor]:
-        """Scores, if asked for, and what `told` asks of the rows of all or these nodes."""
-        scores = self.scores(solution, graph, nodes) if scored else told.weights[:0]
-        return scores, told.seen([self.rows_of(graph, nodes)])
+        """Scores, if asked for, and what `strangeness` asks of the rows of all or these nodes."""
+        scores = self.scores(solution, graph, nodes) if scored else strangeness.weights[:0]
+        return scores, strangeness.seen([self.rows_of(graph, nodes)])
 
     def inventory(self, sums: Any, classes: tuple[int, ...]) -> Inventory:
         """Which tensors of the state are sums over rows, and which are not."""
@@ -165,8 +170,8 @@ class Known(Generic[P, S, A]):
     @cached_property
     def strange(self) -> Strangeness | None:
         """How strange rows look to the sums; None where they are no class sums."""
-        told = self.plan.scored_sums(self.sums, self.answer)
-        return None if told is None else Strangeness.of(told, rarity=self.plan.rare_columns)
+        sums = self.plan.scored_sums(self.sums, self.answer)
+        return None if sums is None else Strangeness.of(sums, rarity=self.plan.rare_columns)
 
     def plus(self, found: tuple[int, ...], sums: S) -> Known[P, S, A]:
         """With more sums, whose columns are these classes; learners side by side share them."""
@@ -255,8 +260,8 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
         >>> len(Propagation().observe(first).observe(second).novelty_report().detected)
         4
         """
-        told = self.settle().known.strange if self.classes_ else None
-        return None if told is None else told.report(alarms)
+        strangeness = self.settle().known.strange if self.classes_ else None
+        return None if strangeness is None else strangeness.report(alarms)
 
     @final
     def _scores(
@@ -298,14 +303,14 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
         sums = known and known.plan.scored_sums(known.sums, known.answer)
         if known is None or sums is None or not hasattr(known.answer, "weights"):
             return None
-        noise, told = torch.Generator().manual_seed(0), [known.answer]
+        noise, answers = torch.Generator().manual_seed(0), [known.answer]
         try:
             for _ in range(3):
                 shaken = known.sums.shaken(noise)
-                told.append(self._solve(known.plan, known.classes, shaken, silent))
+                answers.append(self._solve(known.plan, known.classes, shaken, silent))
         except InputError:  # the system is not even positive definite any more
             return math.inf
-        usual, *others = (Linear(sums, a.weights, getattr(a, "offset", None)) for a in told)
+        usual, *others = (Linear(sums, a.weights, getattr(a, "offset", None)) for a in answers)
         return max(usual.moved(other) for other in others)
 
     def drift_since(self, before: Known[P, S, A] | None, batch: Any) -> dict[int, ClassDrift]:
@@ -384,8 +389,8 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
         if self.learned_ is None:
             raise InputError("what rows depend on is fixed by the first batch; observe one first")
         tensors, values = pack(self.known.plan)
-        told = {"device", *self.planned}
-        params = {key: value for key, value in self.params().items() if key not in told}
+        parts = {"device", *self.planned}
+        params = {key: value for key, value in self.params().items() if key not in parts}
         digest = sha256(repr((self.name, sorted(params.items()), sorted(values.items()))).encode())
         if self.scaling_ is not None:
             digest.update(repr(self.scaling_).encode())

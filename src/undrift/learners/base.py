@@ -224,8 +224,8 @@ class Learner(Reading):
                 "must be of one method"
             )
         same = self.plan_ is not None and self.plan_ == other.plan_
-        told = self.planned if same else ()
-        self._check_same_params(other.params(), "the other learner has", told)
+        planned = self.planned if same else ()
+        self._check_same_params(other.params(), "the other learner has", planned)
         if other.scaling_ != self.scaling_ and self.learned_ is not None:
             raise InputError(
                 "the two learners scale their columns differently, so their rows mean different "
@@ -440,12 +440,12 @@ def at_nodes(rows: Tensor, nodes: Tensor | None) -> Tensor:
     return rows if nodes is None else rows[nodes.to(rows.device)]
 
 
-def _scaling(told: Any) -> Scaling | Encoding | None:
+def _scaling(value: Any) -> Scaling | Encoding | None:
     """What a state says of the units of columns."""
     try:
-        if isinstance(told, dict):
-            return Encoding.of({}, told)
-        return None if told is None else Scaling(*(tuple(map(float, each)) for each in told))
+        if isinstance(value, dict):
+            return Encoding.of({}, value)
+        return None if value is None else Scaling(*(tuple(map(float, each)) for each in value))
     except (TypeError, ValueError, InputError) as error:
         raise InputError(_UNFIT) from error
 

@@ -13,7 +13,7 @@ from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.random_maps import Expansion
 from undrift.analytic.solve import RidgeBank, solve
 from undrift.graphs import Graph
-from undrift.learners.acil import Acil, FrozenRows
+from undrift.learners.acil import Acil, AcilPlan
 from undrift.learners.additive import Classifier, Known
 from undrift.learners.kept import Inventory, KeptSum, of_class_sums, of_statistics
 from undrift.learners.parameters import NotNegative
@@ -34,7 +34,7 @@ from undrift.typing import Progress
 class OrderedStreams(Additive):
     """The sums of both streams in the published form, in which the order of tasks counts."""
 
-    told: ClassVar[tuple[str, ...]] = ("share",)
+    agreed: ClassVar[tuple[str, ...]] = ("share",)
 
     main: RidgeBank
     second: RidgeBank
@@ -46,7 +46,7 @@ Streams = ClassSums | OrderedStreams
 
 
 @dataclass(frozen=True, eq=False)
-class TwoStreamRows(FrozenRows):
+class DsAlPlan(AcilPlan):
     """`[relu(Z), tanh(Z)]`. `balanced`: whether rows have weights in the published form."""
 
     balanced: bool
@@ -68,13 +68,13 @@ class TwoStreamRows(FrozenRows):
     def inventory(self, sums: Streams, classes: tuple[int, ...]) -> Inventory:
         """One sum over both streams, or two in the published form."""
 
-        def stream(k: int, name: str, bank: RidgeBank, told: tuple[int, ...]) -> KeptSum:
+        def stream(k: int, name: str, bank: RidgeBank, own: tuple[int, ...]) -> KeptSum:
             def rows(graph: Graph, nodes: Tensor) -> Tensor:
                 return self.both(graph, nodes)[k]
 
             exact, where = not self.balanced, (f"sums.{name}",)
             return of_statistics(
-                f"{name} stream", bank.statistics, rows, where, classes=told, exact=exact
+                f"{name} stream", bank.statistics, rows, where, classes=own, exact=exact
             )
 
         if isinstance(sums, ClassSums):
@@ -113,19 +113,19 @@ class DsAl(Acil):
     keeps: ClassVar[str] = "sums R and Q of two streams, one encoder"
     verbs_need: ClassVar[str] = "cleansing=False"
     why_not: ClassVar[str] = "its second stream depends on the order of tasks"
-    learned_type: ClassVar[type] = Known[TwoStreamRows, Streams, Classifier]
+    learned_type: ClassVar[type] = Known[DsAlPlan, Streams, Classifier]
 
     compensation: NotNegative = 0.6
     cleansing: bool = True
 
-    def _plan(self, task: Task, progress: Progress) -> TwoStreamRows:
+    def _plan(self, task: Task, progress: Progress) -> DsAlPlan:
         plain = super()._plan(task, progress)
-        return TwoStreamRows(**vars(plain), balanced=self.balanced)
+        return DsAlPlan(**vars(plain), balanced=self.balanced)
 
     def _sums(
-        self, plan: FrozenRows, task: Task, within: Tensor | None, progress: Progress
+        self, plan: AcilPlan, task: Task, within: Tensor | None, progress: Progress
     ) -> tuple[tuple[int, ...], Any]:
-        if not self.cleansing or not isinstance(plan, TwoStreamRows):
+        if not self.cleansing or not isinstance(plan, DsAlPlan):
             return super()._sums(plan, task, within, progress)
         progress("classify", 0, 1)
         before = None if self.learned_ is None else self.known.sums
@@ -142,7 +142,7 @@ class DsAl(Acil):
         return task.classes, OrderedStreams(main, empty.add(tanh, residual, rows), share)
 
     def _solve(
-        self, plan: FrozenRows, classes: tuple[int, ...], sums: Streams, progress: Progress
+        self, plan: AcilPlan, classes: tuple[int, ...], sums: Streams, progress: Progress
     ) -> Classifier:
         """The weights of both streams, one above the other."""
         if isinstance(sums, OrderedStreams):

@@ -102,17 +102,22 @@ class HybridPlan(RowPlan):
         return sums.around(solution.beside)
 
     def seen(
-        self, solution: Solved, graph: Graph, nodes: Tensor | None, told: Strangeness, scored: bool
+        self,
+        solution: Solved,
+        graph: Graph,
+        nodes: Tensor | None,
+        strangeness: Strangeness,
+        scored: bool,
     ) -> tuple[Tensor, Tensor]:
         """By both kinds of columns, or by propagation's alone."""
         if solution.beside is None:
-            return self.rows.seen(solution, graph, nodes, told, scored=scored)
-        scores = self.scores(solution, graph, nodes) if scored else told.weights[:0]
+            return self.rows.seen(solution, graph, nodes, strangeness, scored=scored)
+        scores = self.scores(solution, graph, nodes) if scored else strangeness.weights[:0]
         inner = replace(solution, variant=solution.beside)
         h = self.embedded(graph, nodes).double()
-        own = told.weights.shape[0] - h.shape[1]
+        own = strangeness.weights.shape[0] - h.shape[1]
         plain, beside = (
-            replace(told, weights=told.weights[part], rare=told.rare[part])
+            replace(strangeness, weights=strangeness.weights[part], rare=strangeness.rare[part])
             for part in (slice(own), slice(own, None))
         )
         _, found = self.rows.seen(inner, graph, nodes, plain, scored=False)

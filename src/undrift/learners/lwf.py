@@ -66,7 +66,7 @@ class Lwf(ModelLearner):
 
         def loss(step: TrainingStep) -> Tensor:
             answers = [teacher[step.nodes, :size] for size in sizes]
-            kept = sum(distillation(step.logits, told, self.temperature) for told in answers)
+            kept = sum(distillation(step.logits, answer, self.temperature) for answer in answers)
             return cross_entropy(step) + self.strength * kept
 
         return loss

@@ -69,8 +69,8 @@ class PrivateSums(Additive):
         if not self.counts.numel():  # a sibling before its first batch
             return ClassSums.zero(self.gram.shape[0], 0, str(self.gram.device))
         mechanism = Mechanism(self.account.epsilon, self.account.delta)
-        told = self.gram, self.moment, self.counts, self.parts, mechanism
-        return ClassSums(*denoised(*told, classes=classes, releases=self.account.releases))
+        released = self.gram, self.moment, self.counts, self.parts, mechanism
+        return ClassSums(*denoised(*released, classes=classes, releases=self.account.releases))
 
     def _beside(self, other: PrivateSums, sign: int) -> dict[str, Any]:
         if sign < 0:

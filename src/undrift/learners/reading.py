@@ -139,9 +139,9 @@ class Reading(Parameters):
         Of an additive learner a distance, from its sums (docs/novelty.md). Of a trained method
         `energy`, `-T logsumexp(scores / T)`, or `softmax`, minus the largest probability.
         """
-        told = self._strange(graph) if kind is None else None
-        if told is not None:
-            return self._looked_at(told, graph, nodes)[1]
+        found = self._strange(graph) if kind is None else None
+        if found is not None:
+            return self._looked_at(found, graph, nodes)[1]
         scores = self.scores(graph, nodes).double()
         t = self._temperature(self.learned_) or 1.0
         if kind == "softmax":
@@ -159,8 +159,8 @@ class Reading(Parameters):
         >>> float(Propagation().observe(first).novelty(second.graph).mean()) > 0.5
         True
         """
-        told = self._told(graph, "tell how strange known nodes look")
-        return told.novelty(self._looked_at(told, graph, nodes)[1])
+        strangeness = self._strangeness(graph, "tell how strange known nodes look")
+        return strangeness.novelty(self._looked_at(strangeness, graph, nodes)[1])
 
     def groups(self, graph: Any, nodes: Nodes) -> Tensor:
         """A group number for each of these nodes, 0 for the largest: a guess at new classes.
@@ -173,14 +173,16 @@ class Reading(Parameters):
         >>> Propagation().observe(first).groups(second.graph, [4]).tolist()
         [0]
         """
-        told = self._told(graph, "group nodes")
+        strangeness = self._strangeness(graph, "group nodes")
         known = self.learned_
         drawn = torch.Generator().manual_seed(0)
-        looks = torch.randn(told.weights.shape[0], _LOOKS, generator=drawn).to(told.weights)
-        rows = self._seen(replace(told, weights=looks), graph, nodes)[1][:, :_LOOKS]
+        looks = torch.randn(strangeness.weights.shape[0], _LOOKS, generator=drawn).to(
+            strangeness.weights
+        )
+        rows = self._seen(replace(strangeness, weights=looks), graph, nodes)[1][:, :_LOOKS]
         sums = known.plan.scored_sums(known.sums, known.answer)
         there = (sums.counts > 0.5).nonzero().flatten().tolist()
-        return grouped(principal(rows, sums.select(there).score_spread(looks)[0])).cpu()
+        return grouped(principal(rows, sums.select(there).score_covariance(looks)[0])).cpu()
 
     def score(self, graph: Any, nodes: Nodes | None = None) -> float:
         """The share of labelled nodes that are predicted right, 0 to 1; of all, or of `nodes`."""
@@ -224,11 +226,11 @@ class Reading(Parameters):
 
     def judged(self, graph: Any, nodes: Nodes | None = None) -> tuple[Tensor, Tensor | None]:
         """Scores and novelty, from rows that are made once; no novelty where it is not told."""
-        told = self._strange(graph)
-        if told is None:
+        strangeness = self._strange(graph)
+        if strangeness is None:
             return self.scores(graph, nodes), None
-        scores, strange = self._looked_at(told, graph, nodes, scored=True)
-        return scores, told.novelty(strange)
+        scores, strange = self._looked_at(strangeness, graph, nodes, scored=True)
+        return scores, strangeness.novelty(strange)
 
     @final
     def _strange(self, graph: Any) -> Strangeness | None:
@@ -238,7 +240,7 @@ class Reading(Parameters):
         return found
 
     @final
-    def _told(self, graph: Any, what: str) -> Strangeness:
+    def _strangeness(self, graph: Any, what: str) -> Strangeness:
         """The same, where nothing else will do."""
         found = self._strange(graph)
         if found is None:
@@ -250,15 +252,15 @@ class Reading(Parameters):
 
     @final
     def _looked_at(
-        self, told: Strangeness, graph: Any, nodes: Nodes | None, *, scored: bool = False
+        self, strangeness: Strangeness, graph: Any, nodes: Nodes | None, *, scored: bool = False
     ) -> tuple[Tensor, Tensor]:
         """Scores, if asked for, and distances averaged over neighbours, of all or these nodes."""
         graph = as_graph(graph)
         index = None if nodes is None else node_index(nodes, graph)
         field = None if index is None else ReceptiveField.of(graph, index, SMOOTHED)
         inner, around = (graph, None) if field is None else (field.graph, field.nodes)
-        scores, raw = self._seen(told, graph, around, scored=scored)
-        strange = smoothed(inner, told.scores(raw).cpu()).cpu()
+        scores, raw = self._seen(strangeness, graph, around, scored=scored)
+        strange = smoothed(inner, strangeness.scores(raw).cpu()).cpu()
         if index is None:
             return scores.cpu(), strange
         at = index.cpu() if field is None else field.at.cpu()
@@ -266,11 +268,11 @@ class Reading(Parameters):
 
     @final
     def _seen(
-        self, told: Strangeness, graph: Any, nodes: Nodes | None, *, scored: bool = False
+        self, strangeness: Strangeness, graph: Any, nodes: Nodes | None, *, scored: bool = False
     ) -> tuple[Tensor, Tensor]:
         graph, index = self._narrowed(graph, nodes)
         known, there = self.learned_, None if index is None else index.to(self.device)
-        asked = known.answer, graph.to(self.device), there, told
+        asked = known.answer, graph.to(self.device), there, strangeness
         with torch.no_grad():
             found: tuple[Tensor, Tensor] = known.plan.seen(*asked, scored=scored)
         return found

@@ -189,8 +189,8 @@ def _thin_columns(kept: KeptSum, candidates: Candidates) -> Iterator[Finding]:
 def _memberships(kept: KeptSum, candidates: Candidates, *, whole: bool) -> Iterator[Finding]:
     if not kept.has_products:
         return
-    told = candidates.members
-    members, others = int(told.sum()), int((~told).sum())
+    inside = candidates.members
+    members, others = int(inside.sum()), int((~inside).sum())
     if min(members, others) < LEAST_COMPARED:
         why = (
             "every node of a batch is in this sum, so there is no other node to tell it from"
@@ -202,7 +202,7 @@ def _memberships(kept: KeptSum, candidates: Candidates, *, whole: bool) -> Itera
         return
     tried = f"{members} rows that were summed against {others} that were not"
     for name, statistic in membership_statistics(kept, candidates, whole=whole).items():
-        area = auc(statistic, told)
+        area = auc(statistic, inside)
         between = auc_interval(area, members, others)
         yield Finding(name, kept.name, tried, "auc", area, kept.count, interval=between)
 

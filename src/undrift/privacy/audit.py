@@ -150,15 +150,15 @@ def audit(
     """
     learner.settle()
     batches = list(tasks)
-    told = {c: str(c) for c in learner.classes_} | dict(names or {})
+    class_names = {c: str(c) for c in learner.classes_} | dict(names or {})
     inventory = learner.inventory()
-    behind = tuple(_behind(each, told) for each in inventory.sums)
+    behind = tuple(_behind(each, class_names) for each in inventory.sums)
     tried = attack_state(learner, batches) if batches else []
     done = {(each.attack, each.where) for each in tried}
     bound = _bound(learner)
     if not bound:
         tried += [each for each in predicted(learner) if (each.attack, each.where) not in done]
-    findings = tuple(replace(each, tried=_named(each.tried, told)) for each in tried)
+    findings = tuple(replace(each, tried=_named(each.tried, class_names)) for each in tried)
     broken = [*([] if bound else _thin(behind, least_rows)), *_leaks(findings)]
     if learner.keeps_examples:
         broken.insert(0, "examples are kept: nodes as they were, or what stands for them")
@@ -206,9 +206,9 @@ def _unjudged(learner: Learner, inventory: Inventory) -> Iterator[str]:
 def _behind(kept: KeptSum, names: Mapping[int, str]) -> Behind:
     few = kept.smallest()
     smallest = (names[kept.classes[few[0]]], round(few[1])) if few else None
-    told = kept.name, kept.count, kept.columns, smallest, kept.has_products, kept.seen is not None
+    facts = kept.name, kept.count, kept.columns, smallest, kept.has_products, kept.seen is not None
     rows = _effective_rows(kept)
-    return Behind(*told, *((float(rows.min()), float(rows.median())) if rows.numel() else ()))
+    return Behind(*facts, *((float(rows.min()), float(rows.median())) if rows.numel() else ()))
 
 
 def _effective_rows(kept: KeptSum) -> Tensor:
@@ -263,7 +263,7 @@ def _named(text: str, names: Mapping[int, str]) -> str:
 
 def lines(found: Audit) -> list[str]:
     """The audit as plain lines, for cards and terminals."""
-    told = [f"{counted(len(found.kept), 'tensor')}, {size(found.nbytes)}"]
+    texts = [f"{counted(len(found.kept), 'tensor')}, {size(found.nbytes)}"]
     for each in found.behind:
         parts = [f"{each.name}: {each.size} ({each.rows_per_column:.2f} each)"]
         if each.smallest is not None:
@@ -272,8 +272,8 @@ def lines(found: Audit) -> list[str]:
             parts.append(
                 f"behind a column at least {each.thinnest:.1f}, in the middle {each.typical:.0f}"
             )
-        told.append(", ".join(parts))
+        texts.append(", ".join(parts))
     for finding in found.findings:
         how = "" if finding.measured else ", foretold"
-        told.append(f"{finding.where}: {finding.attack} ({finding.tried}): {finding.text}{how}")
-    return told
+        texts.append(f"{finding.where}: {finding.attack} ({finding.tried}): {finding.text}{how}")
+    return texts

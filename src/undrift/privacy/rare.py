@@ -33,8 +33,8 @@ def audit_items(learner: Recommender, *, least_sessions: int = LEAST_SESSIONS) -
         counts = np.concatenate([*(part[part > 0] for part in parts), np.zeros(0, np.int64)])
         if not len(counts):
             continue
-        told: Any = {"thinnest": float(counts.min()), "typical": float(np.median(counts))}
-        behind.append(Behind(name, learner.sessions_, len(counts), **told))
+        counted: Any = {"thinnest": float(counts.min()), "typical": float(np.median(counts))}
+        behind.append(Behind(name, learner.sessions_, len(counts), **counted))
         if few := int((counts < least_sessions).sum()):
             broken.append(
                 f"{name}: {few:,} of {len(counts):,} with fewer than {least_sessions} sessions"

@@ -148,7 +148,7 @@ class Propagated:
         hops = Hops.at_nodes([self], graph, nodes)
         return hops.mixed(hops.first(columns), dtype=columns.dtype)[0].to_dense()
 
-    def spread(
+    def unscaled_scores(
         self, graph: Graph, weights: Tensor, nodes: Tensor, sketch: Sketch | None = None
     ) -> Tensor:
         """`Z W` for these nodes, up to a positive factor per node, which no argmax sees.

@@ -159,14 +159,19 @@ class Plan(RowPlan):
         return first.power != 1 or 0 < first.sketch < self.num_features
 
     def seen(
-        self, solution: Solved, graph: Graph, nodes: Tensor | None, told: Strangeness, scored: bool
+        self,
+        solution: Solved,
+        graph: Graph,
+        nodes: Tensor | None,
+        strangeness: Strangeness,
+        scored: bool,
     ) -> tuple[Tensor, Tensor]:
         """Of the feature variant that was selected, with one propagation."""
         features = self.feature_map(solution.variant)
         dtype = torch.float64 if scored else torch.float32
         rows = features.plain(graph, _asked(graph, nodes), dtype)
-        scores = features.scored(rows, solution.weights) if scored else told.weights[:0]
-        return scores, told.seen(part for _, part in features.pieces(rows, 8))
+        scores = features.scored(rows, solution.weights) if scored else strangeness.weights[:0]
+        return scores, strangeness.seen(part for _, part in features.pieces(rows, 8))
 
     def inventory(self, sums: Any, classes: tuple[int, ...]) -> Inventory:
         """The sums say what they are."""
@@ -174,19 +179,19 @@ class Plan(RowPlan):
 
     def to_json(self) -> str:
         """The plan as a text, the same for the same plan."""
-        told = asdict(self)
-        return json.dumps({f.name: told[f.name] for f in fields(Plan)}, sort_keys=True)
+        values = asdict(self)
+        return json.dumps({f.name: values[f.name] for f in fields(Plan)}, sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str, where: str = "the plan") -> Plan:
         """The plan of such a text."""
         try:
-            told = dict(json.loads(text))
-            if told.pop("structure", False):
+            values = dict(json.loads(text))
+            if values.pop("structure", False):
                 raise ValueError("columns of degrees went; docs/decisions/0022 names who has them")
-            told["sizes"] = tuple(Size(**size) for size in told["sizes"])
-            told["variants"] = tuple(told.pop("banks", None) or told["variants"])
-            return cls(**told)
+            values["sizes"] = tuple(Size(**size) for size in values["sizes"])
+            values["variants"] = tuple(values.pop("banks", None) or values["variants"])
+            return cls(**values)
         except (TypeError, ValueError, KeyError) as error:
             how = f"of {', '.join(f.name for f in fields(cls))}, as Plan.to_json() writes it"
             raise InputError(f"{where} is no plan ({error}); it is a JSON object {how}") from error
@@ -196,13 +201,13 @@ def _asked(graph: Graph, nodes: Tensor | None) -> Tensor:
     return torch.arange(graph.num_nodes, device=graph.device) if nodes is None else nodes
 
 
-def read_plan(told: Plan | str | None) -> Plan | None:
+def read_plan(given: Plan | str | None) -> Plan | None:
     """A plan, its JSON text, or the path of a file with it."""
-    if told is None or isinstance(told, Plan):
-        return told
-    if told.lstrip().startswith("{"):
-        return Plan.from_json(told)
-    path = Path(told)
+    if given is None or isinstance(given, Plan):
+        return given
+    if given.lstrip().startswith("{"):
+        return Plan.from_json(given)
+    path = Path(given)
     check_regular(path)
     try:
         return Plan.from_json(path.read_text(encoding="utf-8"), str(path))
@@ -244,10 +249,10 @@ def decided(
     names, counts, degrees = ["mix"], False, False
     if plan.mix == "adaptive" and plan.hops:
         if measure and plan.homophily < _HETEROPHILY_UNDER:
-            told = association_of(edges)
-            names += ["separate"] if told >= INFORMATIVE_FROM else []
+            association = association_of(edges)
+            names += ["separate"] if association >= INFORMATIVE_FROM else []
             counts, enough = not first.dense, first.rows >= _ROWS_PER_CELL * TABLE
-            degrees = counts and enough and plan.homophily > 0 and told < _BLIND_UNDER
+            degrees = counts and enough and plan.homophily > 0 and association < _BLIND_UNDER
         if first.dense and plan.num_features <= _NARROW and select:
             names += ["hops"]
     sizes = []
@@ -343,9 +348,9 @@ class Wanted:
         fourier = self._fourier(plain)
         if self.fourier is None:
             if not first.dense:  # what bytes hold beside the rows that directions cannot
-                told = self._rank_of(first.rows)
-                columns = int(allowed / (8 * (told + _BESIDE)))
-                few = 2 * told <= plain <= first.rows
+                whole_rank = self._rank_of(first.rows)
+                columns = int(allowed / (8 * (whole_rank + _BESIDE)))
+                few = 2 * whole_rank <= plain <= first.rows
                 fourier = max(min(fourier, columns - plain), 0) if few else 0
             fourier = min(fourier, max(most - plain, 0))
         columns = plain + fourier

@@ -38,14 +38,14 @@ def candidate(sums: AnySums, gamma: float | None, *, balanced: bool) -> Solved:
     gamma is chosen by generalised cross-validation; a number fixes it.
     """
     sums = replace(sums)  # what it works out and keeps goes with this copy
-    weighed, rows = (sums.balanced(), sums.spread()) if balanced else (sums.plain(), None)
+    weighed, rows = (sums.balanced(), sums.at_mean_weight()) if balanced else (sums.plain(), None)
     if gamma is not None or sums.classes == 0:
         chosen = solution_at(weighed, FIRST_GAMMA if gamma is None else gamma, rows)
     else:
         chosen = choose_by_cross_validation(weighed, rows)
     unseen = held_out_scores(chosen.weights, sums, chosen.freedom)
-    told = expected_accuracy(unseen)
-    accuracy = tuple(told.get(c) for c in range(sums.classes))
+    by_class = expected_accuracy(unseen)
+    accuracy = tuple(by_class.get(c) for c in range(sums.classes))
     return Solved(chosen.gamma, chosen.weights, best_temperature(unseen), accuracy)
 
 

@@ -279,8 +279,10 @@ def _made(columns: dict[str, Any], where: str) -> Interactions:
     """Codes and names of columns of one length, sorted."""
     lengths = {role: len(values) for role, values in columns.items()}
     if len({*lengths.values()}) > 1:
-        told = ", ".join(f"{n:,} for {role}" for role, n in lengths.items())
-        raise InputError(f"{where} has columns of different lengths ({told}); give one row a click")
+        counts = ", ".join(f"{n:,} for {role}" for role, n in lengths.items())
+        raise InputError(
+            f"{where} has columns of different lengths ({counts}); give one row a click"
+        )
     if not lengths["item"]:
         raise InputError(f"{where} has no rows; give at least one click")
     sessions, session = _codes(columns["session"], where, "session")
@@ -355,12 +357,12 @@ def _times(values: Any, where: str) -> Array:
 
 def _periods(values: Any, where: str) -> Array:
     try:
-        told = np.asarray(values, np.float64)
+        numbers = np.asarray(values, np.float64)
     except (TypeError, ValueError):
-        told = np.array([np.nan])
-    if not np.all((told == np.round(told)) & (np.abs(told) < LARGEST)):
+        numbers = np.array([np.nan])
+    if not np.all((numbers == np.round(numbers)) & (np.abs(numbers) < LARGEST)):
         raise InputError(f"the periods of {where} must be whole numbers, such as 202103")
-    return told.astype(np.int64)
+    return numbers.astype(np.int64)
 
 
 def _per_session(values: Array, session: Array, sessions: Array, what: str) -> Array:

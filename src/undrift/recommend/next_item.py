@@ -99,9 +99,9 @@ class NextItem(Recommender):
         more = self.mix * sums.counts.double().numpy() - together.diagonal()
         right = together + sp.diags(more) + sums.pairs[_NEXT].whole() * moved
         system = System(left, solver=self.solver, device=self.device, tolerance=self.tolerance)
-        told = Csr.from_scipy(right.T.tocsr(), dtype=torch.float64)
+        transposed = Csr.from_scipy(right.T.tocsr(), dtype=torch.float64)
         none = torch.zeros(0, len(more), dtype=torch.float64, device=self.device)
-        return _Solved(system, told.to(self.device), np.zeros(0, np.int64), none)
+        return _Solved(system, transposed.to(self.device), np.zeros(0, np.int64), none)
 
     def _queries(self, histories: Histories) -> sp.csr_matrix:
         return histories.weighted(self._by_age(), len(self.items_))

@@ -99,8 +99,8 @@ class SessionStream:
                 f"sessions cannot arrive by {str(how)!r}; leave it out for whole periods, or take "
                 "online:batch=64"
             )
-        told, batch = {**self.provenance, "arrival": str(how)}, how.options["batch"]
-        return replace(self, batch=batch, name=place_of(self.name, str(how)), provenance=told)
+        provenance, batch = {**self.provenance, "arrival": str(how)}, how.options["batch"]
+        return replace(self, batch=batch, name=place_of(self.name, str(how)), provenance=provenance)
 
     def imbalance(self) -> None:
         """Sessions have no classes."""
@@ -141,12 +141,12 @@ def named_stream(info: StreamInfo, seed: int) -> SessionStream:
 def stream_of_file(file: StreamFile, about: Mapping[str, Any]) -> SessionStream:
     """The stream of a `stream.toml` with a section `[sessions]`."""
     section: Any = file.settings.sessions
-    told = section.model_dump(exclude={"table", "periods"})
-    told["time"] = told["time"] or None
+    options = section.model_dump(exclude={"table", "periods"})
+    options["time"] = options["time"] or None
     cuts = section.periods
     if isinstance(cuts, list):
         cuts = [start if isinstance(start, int | float) else days(start) for start in cuts]
-    return SessionStream.of(as_interactions(file.files["table"], **told), cuts, **about)
+    return SessionStream.of(as_interactions(file.files["table"], **options), cuts, **about)
 
 
 def read_clicks(path: Path) -> Interactions:

@@ -29,7 +29,7 @@ _DENSE = 500  # items up to which every eigenvalue is looked for
 class Pairs(Additive):
     """A sparse matrix of items by items, 12 bytes per entry; of a symmetric one the lower half."""
 
-    told: ClassVar[tuple[str, ...]] = ("symmetric",)
+    agreed: ClassVar[tuple[str, ...]] = ("symmetric",)
 
     starts: Tensor
     columns: Tensor
@@ -127,7 +127,7 @@ class ItemSums(Additive):
     def guarded(self, least: int) -> ItemSums:
         """Without what fewer than `least` sessions stand behind: items, and pairs of items.
 
-        A pair is counted in whichever order it came. Of a diagonal the sum alone is told, spread
+        A pair is counted in whichever order it came. Of a diagonal the sum alone is kept, spread
         over items by their sessions: one of its numbers may stand on few. That of a symmetric
         matrix is stretched until it is positive definite.
         """
@@ -157,8 +157,8 @@ def _stretch(beside: Any, diagonal: Array) -> float:
         lowest = np.linalg.eigvalsh(matrix.toarray()).min(initial=0.0)
     else:
         start = np.random.default_rng(0).standard_normal(len(some))
-        told: Any = {"which": "SA", "tol": 1e-3, "v0": start, "return_eigenvectors": False}
-        lowest = eigsh(matrix, k=1, **told)[0]
+        options: Any = {"which": "SA", "tol": 1e-3, "v0": start, "return_eigenvectors": False}
+        lowest = eigsh(matrix, k=1, **options)[0]
     return max(1.0, -1.01 * float(lowest))
 
 

@@ -87,38 +87,40 @@ def propagate(plan: BlockPlan, name: str, group: int, block: int) -> None:
     plan.put(name, chain([npy_header(shape)], panels))
 
 
-def rows_of(plan: BlockPlan, bank: str, where: slice) -> Tensor:
-    """Plain rows of a bank (`FeatureMap.plain`), those of some of the nodes wanted."""
-    group = next(g for g, spec in enumerate(plan.groups) if bank in spec.banks)
+def rows_of(plan: BlockPlan, variant: str, where: slice) -> Tensor:
+    """Plain rows of a variant (`FeatureMap.plain`), those of some of the nodes wanted."""
+    group = next(g for g, spec in enumerate(plan.groups) if variant in spec.variants)
     spec = plan.groups[group]
     blocks = [plan.load(_file("block", group, block)) for block in range(plan.blocks(spec))]
     channels = [
         np.concatenate([block[i, where] for block in blocks], axis=1)[:, : spec.columns]
         for i, name in enumerate(_panels(plan, spec))
-        if name == bank
+        if name == variant
     ]
     rows = row_normalised(torch.from_numpy(np.concatenate(channels, axis=1)))
-    rows = plan.maps[bank].powered(rows)
+    rows = plan.maps[variant].powered(rows)
     assert isinstance(rows, Tensor)  # noqa: S101  # of a tensor
     return rows
 
 
 def _panels(plan: BlockPlan, group: Group) -> list[str]:
-    """The bank of each panel of a block: channels in the order of hops, then sums of hops."""
-    mixes = {bank: plan.maps[bank].propagated for bank in group.banks}
-    channels = [(k, bank) for bank, m in mixes.items() if m.blocks > 1 for k in range(m.hops + 1)]
-    summed = [bank for bank, mix in mixes.items() if mix.blocks == 1]
-    return [bank for _, bank in sorted(channels, key=lambda each: each[0])] + summed
+    """The variant of each panel of a block: channels in the order of hops, then sums of hops."""
+    mixes = {variant: plan.maps[variant].propagated for variant in group.variants}
+    channels = [
+        (k, variant) for variant, m in mixes.items() if m.blocks > 1 for k in range(m.hops + 1)
+    ]
+    summed = [variant for variant, mix in mixes.items() if mix.blocks == 1]
+    return [variant for _, variant in sorted(channels, key=lambda each: each[0])] + summed
 
 
 def _propagated(plan: BlockPlan, group: Group, held: Tensor) -> Iterator[Array]:
     graph = plan.folder
-    mixes = {bank: plan.maps[bank].propagated for bank in group.banks}
+    mixes = {variant: plan.maps[variant].propagated for variant in group.variants}
     weights: dict[str, list[Tensor | float]] = {}
-    for bank, mix in mixes.items():  # one of each hop for all nodes, or for every node
+    for variant, mix in mixes.items():  # one of each hop for all nodes, or for every node
         same = mix.same_for_all()
         own = map(torch.from_numpy, plan.load(EVIDENCE)[1:]) if same is None else same
-        weights[bank] = [*own]
+        weights[variant] = [*own]
     last = max(map(len, weights.values())) - 1
     nodes = None if plan.nodes is None else torch.from_numpy(plan.nodes)
     sums: dict[str, Tensor] = {}
@@ -126,18 +128,18 @@ def _propagated(plan: BlockPlan, group: Group, held: Tensor) -> Iterator[Array]:
         if k:  # the last only at the nodes wanted
             held = _stepped(graph, group.kind, held, nodes if k == last else None)
         there = held if nodes is None or (k == last and k) else held[nodes]
-        for bank, mix in mixes.items():
-            if k >= len(weights[bank]):
+        for variant, mix in mixes.items():
+            if k >= len(weights[variant]):
                 continue
-            weight = weights[bank][k]
+            weight = weights[variant][k]
             if isinstance(weight, Tensor):
                 weight = (weight if nodes is None else weight[nodes]).unsqueeze(1)
             if mix.blocks > 1:
                 yield (there * weight).numpy()
-            elif bank in sums:
-                sums[bank].addcmul_(there, torch.as_tensor(weight, dtype=torch.float64))
+            elif variant in sums:
+                sums[variant].addcmul_(there, torch.as_tensor(weight, dtype=torch.float64))
             else:
-                sums[bank] = there * weight
+                sums[variant] = there * weight
     yield from (total.numpy() for total in sums.values())
 
 
@@ -186,32 +188,32 @@ def _file(kind: str, of: int | str, i: int, suffix: str = "npy") -> str:
 
 
 def sum_calls(plan: BlockPlan) -> list[Call]:
-    """A task per bank and chunk of rows of labelled nodes."""
+    """A task per variant and chunk of rows of labelled nodes."""
     return [
-        Call(_file("sums", bank, i, "safetensors"), add_rows, (bank, where.start, where.stop))
-        for bank in plan.maps
-        for i, where in enumerate(_parts(plan, bank))
+        Call(_file("sums", variant, i, "safetensors"), add_rows, (variant, where.start, where.stop))
+        for variant in plan.maps
+        for i, where in enumerate(_parts(plan, variant))
     ]
 
 
-def add_rows(plan: BlockPlan, name: str, bank: str, start: int, stop: int) -> None:
+def add_rows(plan: BlockPlan, name: str, variant: str, start: int, stop: int) -> None:
     """Write the sums over some rows."""
-    features, sums = plan.maps[bank], _no_sums(plan, bank)
+    features, sums = plan.maps[variant], _no_sums(plan, variant)
     assert plan.nodes is not None  # noqa: S101  # sums are of labelled nodes
     labels = plan.places_of(plan.folder.labels[plan.nodes[start:stop]])
     targets = one_hot(torch.from_numpy(labels), tuple(range(_classes(plan))))
     for where in slices(start, stop, at_once(plan, sums.width)):
         here = targets[where.start - start : where.stop - start]
-        for part, expanded in features.pieces(rows_of(plan, bank, where)):
+        for part, expanded in features.pieces(rows_of(plan, variant, where)):
             sums = sums.add(expanded, here[part])
-    plan.put(name, [state_bytes(State(bank, {}, *pack(sums)))])
+    plan.put(name, [state_bytes(State(variant, {}, *pack(sums)))])
 
 
-def added(plan: BlockPlan, bank: str) -> AnySums:
-    """The sum of what all tasks of a bank have left, in their order."""
-    total: Any = _no_sums(plan, bank)
+def added(plan: BlockPlan, variant: str) -> AnySums:
+    """The sum of what all tasks of a variant have left, in their order."""
+    total: Any = _no_sums(plan, variant)
     for call in sum_calls(plan):
-        if call.args[0] == bank:
+        if call.args[0] == variant:
             state = load_state(plan.file(call.name))
             total = total + unpack(type(total), state.tensors, state.values)
     return cast(AnySums, total)
@@ -231,8 +233,8 @@ def count_edges(plan: BlockPlan, name: str) -> None:
     plan.put(name, [npy_header((classes, classes)), table])
 
 
-def _no_sums(plan: BlockPlan, bank: str) -> AnySums:
-    features = plan.maps[bank]
+def _no_sums(plan: BlockPlan, variant: str) -> AnySums:
+    features = plan.maps[variant]
     return no_rows(features, features.width(plan.folder.manifest.features), _classes(plan))
 
 
@@ -240,9 +242,9 @@ def _classes(plan: BlockPlan) -> int:
     return max(plan.columns or (), default=-1) + 1
 
 
-def _parts(plan: BlockPlan, bank: str) -> Iterator[slice]:
+def _parts(plan: BlockPlan, variant: str) -> Iterator[slice]:
     """Rows of a task: as many as fit into memory at once, or a sixteenth of all."""
-    width = plan.maps[bank].width(plan.folder.manifest.features)
+    width = plan.maps[variant].width(plan.folder.manifest.features)
     return slices(0, plan.rows, max(at_once(plan, width), -(-plan.rows // _PARTS)))
 
 

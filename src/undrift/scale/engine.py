@@ -60,9 +60,9 @@ class Pool:
             self._once(plan, left, done)
             tries = 0 if len(left) < before else tries + 1
             if tries == _TRIES:
-                told = f"{_TRIES} pools of {self.workers} processes were killed"
-                told += f" before {left[0].name} was done, most likely for want of memory"
-                raise InputError(f"{told}; go on with the same command and fewer workers")
+                problem = f"{_TRIES} pools of {self.workers} processes were killed"
+                problem += f" before {left[0].name} was done, most likely for want of memory"
+                raise InputError(f"{problem}; go on with the same command and fewer workers")
 
     def _once(self, plan: BlockPlan, left: list[Call], done: Callable[[], None]) -> None:
         """Take what is done off the list; the rest stays when the pool has broken."""

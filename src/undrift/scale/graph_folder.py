@@ -118,19 +118,19 @@ class GraphFolder:
             if self.manifest != self.manifest.sealed():
                 raise ValueError("other words than were written")
         except ValueError as error:
-            told = "damaged or of another version of undrift; import the tables again"
-            raise InputError(f"{file} is {told}") from error
+            problem = "damaged or of another version of undrift; import the tables again"
+            raise InputError(f"{file} is {problem}") from error
         self.num_nodes, self.num_edges = self.manifest.nodes, self.manifest.edges
         self.num_features = self.manifest.features
 
     def verify(self, progress: Progress = silent) -> None:
         """Compare every byte with the checksums of the import."""
         files = self.manifest.files
-        for done, (name, told) in enumerate(files.items()):
+        for done, (name, damaged) in enumerate(files.items()):
             progress("check", done, len(files))
             path = self.path / name
             try:
-                if checksum(path) != told:
+                if checksum(path) != damaged:
                     raise InputError(f"{path} is damaged or of another import; {_RESTORE}")
             except OSError as error:
                 raise InputError(f"{path} is missing; {_RESTORE}") from error
@@ -258,7 +258,7 @@ def put_array(path: Path, array: Array) -> None:
 
 def npy_header(shape: tuple[int, ...], dtype: Any = np.float64) -> bytes:
     """The first bytes of a `.npy` file of rows in order, so that it can be written in pieces."""
-    told = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False}
+    header = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False}
     file = BytesIO()
-    np.lib.format.write_array_header_1_0(file, {**told, "shape": shape})
+    np.lib.format.write_array_header_1_0(file, {**header, "shape": shape})
     return file.getvalue()

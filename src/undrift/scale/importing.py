@@ -18,7 +18,7 @@ from undrift.errors import InputError
 from undrift.scale import graph_folder as files
 from undrift.scale.graph_folder import GraphFolder, GraphManifest
 from undrift.scale.staging import Asked, Staging, sizes
-from undrift.scale.tables import Table, TableError, database, sentence
+from undrift.scale.tables import TableError, TableFiles, database, sentence
 from undrift.storage.files import checksum, make_folder
 from undrift.storage.lock import check_own, check_own_folder, exclusive, read_own
 from undrift.typing import Progress, silent
@@ -52,7 +52,7 @@ def import_graph(
     out = Path(out)
     if (out / files.MANIFEST).is_file() and not (out / _ASKED).is_file():
         raise InputError(f"{out} holds a graph already; choose another folder or delete it")
-    table, ends = Table.of(nodes), Table.of(edges)
+    table, ends = TableFiles.of(nodes), TableFiles.of(edges)
     if label is None and "label" in table.columns:
         label = "label"
     given = [name for name in table.columns if name not in (id, label, *ignore)]
@@ -73,20 +73,20 @@ def import_graph(
 
 def _begin(out: Path, asked: Asked) -> None:
     """Go on with what is there if it is the same import; anything else stays as it is."""
-    told = asked.fingerprint()
+    problem = asked.fingerprint()
     _scrap(out, [path.name for path in out.glob(".*.part")])
     there = [path.name for path in out.iterdir() if path.name != _LOCK]
     if not there:
-        files.put(out / _ASKED, [told.encode()])
+        files.put(out / _ASKED, [problem.encode()])
         return
     if _ASKED not in there:
         raise InputError(f"{out} holds other files; choose a folder that is empty or not there")
     for name in {*there} - {_SPILL}:
         check_own(out / name, alone=True)
     check_own_folder(out / _SPILL)
-    if read_own(out / _ASKED) != told.encode():
-        told = "an unfinished import of other tables, or of these before they changed"
-        raise InputError(f"{out} holds {told}; delete it or choose another folder")
+    if read_own(out / _ASKED) != problem.encode():
+        problem = "an unfinished import of other tables, or of these before they changed"
+        raise InputError(f"{out} holds {problem}; delete it or choose another folder")
 
 
 def _scrap(out: Path, names: Sequence[str]) -> None:
@@ -117,12 +117,14 @@ def _database(out: Path, memory: float) -> Iterator[Any]:
         _discard(out)
         raise
     except duckdb.Error as error:
-        told = sentence(error)
+        problem = sentence(error)
         if isinstance(error, duckdb.DataError | duckdb.ProgrammingError):
             _discard(out)
             way = "correct them and give the same command again"
-            raise InputError(f"the tables cannot be imported into {out} ({told}); {way}") from error
-        raise InputError(f"the import into {out} stopped ({told}); {files.AGAIN}") from error
+            raise InputError(
+                f"the tables cannot be imported into {out} ({problem}); {way}"
+            ) from error
+        raise InputError(f"the import into {out} stopped ({problem}); {files.AGAIN}") from error
 
 
 def _discard(out: Path) -> None:

@@ -105,8 +105,8 @@ def predict(
     if probabilities and answer.temperature is None:
         raise no_probabilities()
     asked = (answer.temperature, list(names), probabilities)
-    told = repr((sha256(weights.tobytes()).hexdigest(), *asked))
-    plan = BlockPlan.of(graph, maps, None, told, _units(propagation))
+    depends = repr((sha256(weights.tobytes()).hexdigest(), *asked))
+    plan = BlockPlan.of(graph, maps, None, depends, _units(propagation))
     _propagate(plan, engine, tell, progress)
     put_array(plan.work / WEIGHTS, weights)
     size = blocks.at_once(plan, sum(group.columns for group in plan.groups))
@@ -140,8 +140,10 @@ def _propagation(learner: Learner, graph: GraphFolder) -> Propagation:
         raise InputError(f"{learner.display} learns from graphs in memory only; {way}")
     known = learner.learned_
     if known is not None and known.num_features != graph.manifest.features:
-        told = f"{graph.manifest.features} features per node, but {known.num_features} were learned"
-        raise InputError(f"{graph.path} has {told}; import the same columns")
+        problem = (
+            f"{graph.manifest.features} features per node, but {known.num_features} were learned"
+        )
+        raise InputError(f"{graph.path} has {problem}; import the same columns")
     return learner
 
 

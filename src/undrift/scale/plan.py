@@ -42,27 +42,27 @@ def installed() -> str:
 
 @dataclass(frozen=True)
 class Group:
-    """Banks whose rows are hops of the same columns: they are propagated together."""
+    """Feature variants whose rows are hops of the same columns: they are propagated together."""
 
     kind: str  # symmetric or row, as `GraphFolder.operator` has them
     sketch: Sketch | None
     columns: int
-    banks: tuple[str, ...]
+    variants: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class BlockPlan:
-    """The rows of some nodes of a graph in some banks.
+    """The rows of some nodes of a graph in some feature variants.
 
     `columns`: for each class its column in the sums, -1 where its nodes count as unlabelled; None:
-    the rows of all nodes. `told`: whatever else the results depend on.
+    the rows of all nodes. `depends_on`: whatever else the results depend on.
     """
 
     graph: str
     content: str
     maps: dict[str, FeatureMap]
     columns: tuple[int, ...] | None
-    told: str = ""
+    depends_on: str = ""
     scaling: Scaling | None = None
     version: str = field(default_factory=installed)
 
@@ -72,23 +72,29 @@ class BlockPlan:
         graph: GraphFolder,
         maps: dict[str, FeatureMap],
         columns: Sequence[int] | None,
-        told: str = "",
+        depends_on: str = "",
         scaling: Scaling | None = None,
     ) -> BlockPlan:
         """A plan for this graph."""
         if any(each.counts for each in maps.values()):
-            told = "this learner counts features, which were sparse in its first batch"
-            raise InputError(f"{told}, and a graph folder has dense ones; observe it in memory")
+            problem = "this learner counts features, which were sparse in its first batch"
+            raise InputError(f"{problem}, and a graph folder has dense ones; observe it in memory")
         m = graph.manifest
         sizes = f"{m.content} {m.width} {m.rows} {m.memory}"
         places = None if columns is None else tuple(columns)
-        return cls(str(graph.path.resolve()), sizes, maps, places, told, scaling)
+        return cls(str(graph.path.resolve()), sizes, maps, places, depends_on, scaling)
 
     @cached_property
     def work(self) -> Path:
         """Where the files of its tasks are."""
-        told = (self.content, sorted(self.maps.items()), self.columns, self.told, self.version)
-        digest = sha256(repr(told + ((self.scaling,) if self.scaling else ())).encode())
+        parts = (
+            self.content,
+            sorted(self.maps.items()),
+            self.columns,
+            self.depends_on,
+            self.version,
+        )
+        digest = sha256(repr(parts + ((self.scaling,) if self.scaling else ())).encode())
         work = check_own_folder(Path(self.graph) / WORK) / digest.hexdigest()[:16]
         check_own_folder(_done(work))
         return check_own_folder(work)
@@ -126,15 +132,15 @@ class BlockPlan:
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        """The banks, by what can be propagated together."""
+        """The feature variants, by what can be propagated together."""
         features = self.folder.manifest.features
         found: dict[tuple[str, Sketch | None], list[str]] = {}
         for name, each in self.maps.items():
             kind = "row" if each.propagated.mix == "separate" else "symmetric"
             found.setdefault((kind, each.sketch_of(features)), []).append(name)
         return tuple(
-            Group(kind, sketch, features if sketch is None else sketch.size, tuple(banks))
-            for (kind, sketch), banks in found.items()
+            Group(kind, sketch, features if sketch is None else sketch.size, tuple(variants))
+            for (kind, sketch), variants in found.items()
         )
 
     def blocks(self, group: Group) -> int:
@@ -242,8 +248,8 @@ def complete(
 def perform(plan: BlockPlan, call: Call) -> None:
     """Do a task, with one thread, so that the result has the same bits wherever it runs."""
     if plan.version != installed():
-        told = f"a worker has undrift {installed()} and this process {plan.version}"
-        raise InputError(f"{told}; install the same version everywhere and give the command again")
+        problem = f"a worker has undrift {installed()} and this process {plan.version}"
+        raise InputError(f"{problem}; install the same one everywhere and give the command again")
     if plan.find(call.name) is None:
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
@@ -278,14 +284,14 @@ class MemoryEstimate:
         disk = wide = 0.0
         seconds = m.nodes * m.features * _FEATURE * workers  # one task, shared by nobody
         for group in plan.groups:
-            mixes = [plan.maps[bank].propagated for bank in group.banks]
+            mixes = [plan.maps[variant].propagated for variant in group.variants]
             hops = max(_hops(mix, m) for mix in mixes)
             passes = max(hops - 1, 0) + (plan.rows / m.nodes if hops else 0)
             seconds += plan.blocks(group) * passes * hop_seconds(m.edges, m.width)
             disk += 8.0 * plan.rows * group.columns * sum(mix.blocks for mix in mixes)
             disk += 8.0 * m.nodes * group.columns if group.sketch is not None else 0
-            for bank in group.banks:
-                each = plan.maps[bank]
+            for variant in group.variants:
+                each = plan.maps[variant]
                 width = each.width(m.features)
                 fourier = width - group.columns * each.propagated.blocks
                 answers = (each.rank or width) if plan.columns else _CLASSES

@@ -15,7 +15,7 @@ from undrift.datasets.columns import Trouble, unusable
 from undrift.errors import InputError
 from undrift.graphs.inputs import as_class_ids
 from undrift.scale import graph_folder as files
-from undrift.scale.tables import Table, TableError, copied, whole
+from undrift.scale.tables import TableError, TableFiles, copied, whole
 from undrift.storage.files import whole_file
 from undrift.typing import Progress
 
@@ -28,8 +28,8 @@ _SENDER = 2**32 - 1
 class Asked:
     """Two tables, the names of their columns, and how to read them."""
 
-    nodes: Table
-    edges: Table
+    nodes: TableFiles
+    edges: TableFiles
     id: str
     label: str | None
     source: str
@@ -42,8 +42,8 @@ class Asked:
     def fingerprint(self) -> str:
         """What tells that an import is the same as one before."""
         named = {k: v for k, v in vars(self).items() if k not in ("nodes", "edges")}
-        told = [files.FORMAT, self.nodes.fingerprint(), self.edges.fingerprint(), named]
-        return json.dumps(told, indent=1)
+        facts = [files.FORMAT, self.nodes.fingerprint(), self.edges.fingerprint(), named]
+        return json.dumps(facts, indent=1)
 
 
 @dataclass
@@ -88,20 +88,20 @@ class Staging:
         """Labelled nodes by class, and the place of every node's class, -1 where it is unknown."""
         asked = self.asked
         query = "SELECT label, count(*) FROM nodes WHERE label IS NOT NULL GROUP BY label"
-        told = dict(self.connection.execute(query).fetchall()) if asked.label else {}
-        if not told:
+        named = dict(self.connection.execute(query).fetchall()) if asked.label else {}
+        if not named:
             return {}, np.full(self.count("nodes"), -1, dtype=np.int32)
         try:
-            ids, names = as_class_ids([*told], f"column {asked.label!r} of {asked.nodes.path}")
+            ids, names = as_class_ids([*named], f"column {asked.label!r} of {asked.nodes.path}")
         except InputError as error:
             raise TableError(error) from error
         counts = dict.fromkeys(sorted(names.values()), 0)
-        for c, count in zip(ids.tolist(), told.values(), strict=True):
+        for c, count in zip(ids.tolist(), named.values(), strict=True):
             if c in names:
                 counts[names[c]] += count
         order = {name: place for place, name in enumerate(counts)}
         places = np.array([order.get(names.get(c, ""), -1) for c in ids.tolist()])
-        self.connection.register("named", {"name": np.array([*told], object), "place": places})
+        self.connection.register("named", {"name": np.array([*named], object), "place": places})
         query = "SELECT coalesce(place, -1) AS place FROM nodes LEFT JOIN named ON label = name"
         found = self.connection.execute(f"{query} ORDER BY nodes.rowid").fetchnumpy()["place"]
         return counts, np.asarray(found, dtype=np.int32)
@@ -161,11 +161,13 @@ class Staging:
             named = (f"SELECT {table.text(end)} AS n FROM {table.sql}" for end in ends)
             every = f"({' UNION ALL '.join(named)}) ANTI JOIN nodes ON n = nodes.id"
             first = self._one(f"SELECT coalesce(n, '') FROM {every} LIMIT 1")
-            told = (
+            problem = (
                 f"{unknown:,} of the {self.count('pairs'):,} edges in {table.path} name a node that"
             )
-            told += f" is not in {asked.nodes.path}, such as {first!r}"
-            raise TableError(f"{told}; add the nodes, or leave such edges out (unknown-edges drop)")
+            problem += f" is not in {asked.nodes.path}, such as {first!r}"
+            raise TableError(
+                f"{problem}; add the nodes, or leave such edges out (unknown-edges drop)"
+            )
         loops = self._one("SELECT count(*) FROM pairs WHERE s = t")
         # target, sender, and a bit that tells a given edge from one that was turned around
         keys = "SELECT (t << 33) | (s << 1) | 1 AS key FROM pairs WHERE s <> t"

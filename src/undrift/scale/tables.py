@@ -25,7 +25,7 @@ class TableError(InputError):
 
 
 @dataclass(frozen=True)
-class Table:
+class TableFiles:
     """A `.parquet`, `.csv` or `.tsv` file, or a folder of files of one of these kinds."""
 
     path: Path
@@ -33,7 +33,7 @@ class Table:
     columns: tuple[str, ...]
 
     @classmethod
-    def of(cls, path: str | Path) -> Table:
+    def of(cls, path: str | Path) -> TableFiles:
         """The table at a path; its columns are those of its first file."""
         path = Path(path)
         files: tuple[Path, ...] = (path,)
@@ -60,8 +60,8 @@ class Table:
         pairs = enumerate(zip_longest(theirs, self.columns), start=1)
         place, pair = next((i, pair) for i, pair in pairs if pair[0] != pair[1])
         other, first = ("nothing" if name is None else repr(name) for name in pair)
-        told = f"column {place} of {file} is {other} and of {self.files[0]} {first}"
-        raise InputError(f"{told}; give all files the same columns in the same order")
+        problem = f"column {place} of {file} is {other} and of {self.files[0]} {first}"
+        raise InputError(f"{problem}; give all files the same columns in the same order")
 
     @property
     def _is_text(self) -> bool:
@@ -94,15 +94,17 @@ class Table:
 
     def fingerprint(self) -> list[Any]:
         """What tells that the files are those of an earlier call."""
-        told = [(str(f.resolve()), f.stat()) for f in self.files]
-        return [[name, stat.st_size, stat.st_mtime_ns] for name, stat in told]
+        facts = [(str(f.resolve()), f.stat()) for f in self.files]
+        return [[name, stat.st_size, stat.st_mtime_ns] for name, stat in facts]
 
     def text(self, name: str) -> str:
         """A column as `undrift.cells.as_text` has each cell; what is empty is NULL."""
         cell, kind = self.cell(name), self._kinds[name]
         if re.search(r"\]$|^(STRUCT|MAP|UNION|BLOB)", kind):
-            told = f"must hold texts or numbers, but its type is {kind[:40]}; name another column"
-            raise TableError(f"column {name!r} of {self.path} {told}")
+            problem = (
+                f"must hold texts or numbers, but its type is {kind[:40]}; name another column"
+            )
+            raise TableError(f"column {name!r} of {self.path} {problem}")
         if kind == "BOOLEAN":
             return f"CASE WHEN {cell} THEN 'True' WHEN NOT {cell} THEN 'False' END"
         if kind in ("DOUBLE", "FLOAT"):
@@ -131,8 +133,10 @@ class Table:
                 query = f"SELECT min(len({cell})), max(len({cell})) FROM {self.sql}"
                 least, most = connection.execute(query).fetchone()
                 if least != most or not most:
-                    told = f"{least} to {most} numbers; give every node a list of the same length"
-                    raise TableError(f"the lists in column {name!r} of {self.path} have {told}")
+                    problem = (
+                        f"{least} to {most} numbers; give every node a list of the same length"
+                    )
+                    raise TableError(f"the lists in column {name!r} of {self.path} have {problem}")
                 cells = [f"{cell}[{i + 1}]" for i in range(most)]
             cast = "{}" if kind.startswith("FLOAT") else "TRY_CAST({} AS DOUBLE)"
             found += [(name, cast.format(each)) for each in cells]

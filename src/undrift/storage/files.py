@@ -148,8 +148,8 @@ def load_with_metadata(path: str | Path, *, own: bool = False) -> tuple[State, d
     with _reading(path, own) as name, safe_open(name, framework="pt") as file:
         metadata = _check_format(path, file.metadata() or {})
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        told = {name: text for name, text in metadata.items() if name != "sha256"}
-        if int(metadata["version"]) > 1 and metadata["sha256"] != _checksum(told, tensors):
+        texts = {name: text for name, text in metadata.items() if name != "sha256"}
+        if int(metadata["version"]) > 1 and metadata["sha256"] != _checksum(texts, tensors):
             raise ValueError("other bytes than were written")
         params, values = (dict(json.loads(metadata[part])) for part in ("params", "values"))
         return State(metadata["method"], params, tensors, values), metadata
@@ -197,8 +197,8 @@ def _check_format(path: str | Path, metadata: dict[str, str]) -> dict[str, str]:
     if metadata.get("format") != "undrift-state":
         raise InputError(f"{path} is a safetensors file but no state of undrift; give another file")
     if int(metadata["version"]) > VERSION:
-        told = f"state version {metadata['version']}, this one reads up to {VERSION}"
-        raise InputError(f"{path} was written by a newer undrift ({told}); upgrade undrift")
+        problem = f"state version {metadata['version']}, this one reads up to {VERSION}"
+        raise InputError(f"{path} was written by a newer undrift ({problem}); upgrade undrift")
     return metadata
 
 

@@ -102,8 +102,8 @@ def load_split(path: str | Path, sha256: str | None = None) -> SavedSplit:
         what = f"{path} is damaged or is not a split of undrift"
         raise InputError(f"{what}; copy it again from where it was written") from error
     if split is None:
-        told = f"split version {version}, this one reads up to {VERSION}"
-        raise InputError(f"{path} was written by a newer undrift ({told}); upgrade undrift")
+        problem = f"split version {version}, this one reads up to {VERSION}"
+        raise InputError(f"{path} was written by a newer undrift ({problem}); upgrade undrift")
     if sha256 not in (None, split.sha256):
         what = f"{path} is another split ({split.sha256[:12]}...) than the one asked for"
         raise InputError(f"{what}; take the split.npz that lies beside that result")

@@ -37,8 +37,8 @@ class TomlText:
         try:
             return model.model_validate(tomllib.loads(self.text))
         except tomllib.TOMLDecodeError as error:
-            told = f"{self.where} is not valid TOML: {error}"
-            raise InputError(f"{told}; correct it there") from error
+            problem = f"{self.where} is not valid TOML: {error}"
+            raise InputError(f"{problem}; correct it there") from error
         except RecursionError:
             raise InputError(f"{self.where} is nested too deeply; give plain lists") from None
         except ValidationError as error:

@@ -165,9 +165,9 @@ def as_batch(x: Any) -> Graph | Task:
     named = {c for c, name in names.items() if not name.isdecimal()}
     if named:  # each batch would number them anew
         first = next(c for c in graph.labelled().tolist() if c in named)
-        told = "is a name, and a learner in memory knows classes by number; write whole numbers"
+        problem = "is a name, and a learner in memory knows classes by number; write whole numbers"
         way = "take undrift.LearnerFolder, which knows classes by name"
-        raise InputError(f"label {names[first]!r} {told}, or {way}")
+        raise InputError(f"label {names[first]!r} {problem}, or {way}")
     if not graph.masks:
         return graph
     labels, masks = graph.labelled(), own_masks(graph)
@@ -250,8 +250,8 @@ def read_networkx(
     labels: Array | None = None
     called: dict[int, str] = {}
     if label is not None:
-        told = [as_text(attributes.get(label)) for _, attributes in nodes]
-        labels, called = as_class_ids(told, f"node attribute {label!r}")
+        given = [as_text(attributes.get(label)) for _, attributes in nodes]
+        labels, called = as_class_ids(given, f"node attribute {label!r}")
     index = {node: i for i, (node, _) in enumerate(nodes)}
     ends = np.array([(index[u], index[v]) for u, v in g.edges()], np.int64).reshape(-1, 2).T
     if weight is None:

@@ -33,8 +33,8 @@ def arrange(stream: TaskStream, arrival: Arrival | str) -> TaskStream:
     if not how.returns:
         return stream
     if stream.returning:
-        told = f"stream {stream.name!r} was arranged before"
-        raise InputError(f"{told}; arrange the one it was made of")
+        problem = f"stream {stream.name!r} was arranged before"
+        raise InputError(f"{problem}; arrange the one it was made of")
     if not bool(stream.train.any()):
         raise InputError(f"stream {stream.name!r} has no training node, so nothing can arrive")
     labels = stream.graph.labelled().cpu().numpy()
@@ -97,8 +97,8 @@ def _time(stream: TaskStream, how: Arrival, known: Array) -> Array:
     """Every node in the period of its time."""
     times = stream.times
     if times is None:
-        told = f"stream {stream.name!r} has no times, so nodes cannot arrive by time"
-        raise InputError(f"{told}; use a stream.toml whose [graph] names a time column")
+        problem = f"stream {stream.name!r} has no times, so nodes cannot arrive by time"
+        raise InputError(f"{problem}; use a stream.toml whose [graph] names a time column")
     periods, found = how.options["periods"], times.values[known]
     starts = np.array(times.starts)
     if periods is not None or times.starts is None:

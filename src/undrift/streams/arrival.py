@@ -51,12 +51,12 @@ class Arrival:
         return self.name != BY_CLASS
 
     def __str__(self) -> str:
-        told = [
+        options = [
             f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
             for name, value in self.options.items()
             if value != ARRIVALS[self.name][name].default
         ]
-        return f"{self.name}:{','.join(told)}" if told else self.name
+        return f"{self.name}:{','.join(options)}" if options else self.name
 
 
 @lru_cache(maxsize=256)

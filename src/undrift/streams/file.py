@@ -53,8 +53,8 @@ class StreamFile:
         found = {"toml": self.toml_sha256}
         for what, path in self.files.items():
             check_regular(path)
-            told = f"{self.path} names {path} as its {what}, which cannot be read"
-            with system_errors(told, "paths are relative to the toml"), path.open("rb") as file:
+            problem = f"{self.path} names {path} as its {what}, which cannot be read"
+            with system_errors(problem, "paths are relative to the toml"), path.open("rb") as file:
                 found[what] = file_digest(file, "sha256").hexdigest()
         return found
 
@@ -124,7 +124,7 @@ def load_stream_file(path: str | Path, seed: int = 0) -> TaskStream:
 
 def _stream(
     file: StreamFile,
-    told: GraphSection,
+    section: GraphSection,
     graph: Graph,
     tables: TableGraph | None,
     about: dict[str, Any],
@@ -133,7 +133,7 @@ def _stream(
     from undrift.streams.split import Times
     from undrift.streams.stream import TaskStream, scale_note
 
-    tasks, split, scale = file.settings.tasks, file.settings.split, told.scale
+    tasks, split, scale = file.settings.tasks, file.settings.split, section.scale
     time = None if tables is None else tables.time
     if tasks is None:
         from undrift.storage.splits import load_split

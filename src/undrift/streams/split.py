@@ -104,13 +104,13 @@ def _masks_of(graph: Graph, labels: Tensor) -> Split:
             raise InputError(f"the graph has no {name} mask; give Graph.with_masks one, {way_out}")
         lacking = set(labels[known].tolist()) - set(labels[masks[name]].tolist())
         if lacking:
-            told = f"class {min(lacking)} has no node in the graph's {name} mask"
-            raise InputError(f"{told}; label its nodes -1 to leave it out, {way_out}")
+            problem = f"class {min(lacking)} has no node in the graph's {name} mask"
+            raise InputError(f"{problem}; label its nodes -1 to leave it out, {way_out}")
     nowhere = torch.zeros_like(known)
     found = [masks.get(name, nowhere) for name in Split._fields]
     if bool((torch.stack(found).sum(dim=0) > 1).any()):
-        told = "the graph's train, val and test masks overlap"
-        raise InputError(f"{told}; put every node into one, {way_out}")
+        problem = "the graph's train, val and test masks overlap"
+        raise InputError(f"{problem}; put every node into one, {way_out}")
     return Split(*(mask & known for mask in found))
 
 
@@ -129,9 +129,11 @@ def tasks_of(
         missing = sorted(set(classes) - set(wanted))
         extra = sorted(set(wanted) - set(classes))
         repeated = sorted({c for c in wanted if wanted.count(c) > 1})
-        told = f"(missing {missing}, unknown {extra}, repeated {repeated})"
+        problem = f"(missing {missing}, unknown {extra}, repeated {repeated})"
         way = f"give a permutation of {classes}"
-        raise InputError(f"order must name each of the {len(classes)} classes once {told}; {way}")
+        raise InputError(
+            f"order must name each of the {len(classes)} classes once {problem}; {way}"
+        )
     if not 1 <= base <= len(classes):
         raise InputError(f"base must be between 1 and the {len(classes)} classes, not {base}")
     if increment < 1:
@@ -166,8 +168,10 @@ def classes_by_period(
         raise InputError(f"time must be {known.size} numbers, one per node, not {times.shape}")
     unknown = np.flatnonzero(~np.isfinite(times) & (known >= 0))
     if unknown.size:
-        told = f"is not a finite number, first of node {unknown[0]}; label them -1 or give a time"
-        raise InputError(f"the time of {unknown.size} labelled nodes {told}")
+        problem = (
+            f"is not a finite number, first of node {unknown[0]}; label them -1 or give a time"
+        )
+        raise InputError(f"the time of {unknown.size} labelled nodes {problem}")
     times, known = times[known >= 0], known[known >= 0]
     starts = starts_of(times, periods, dates=dates)
     classes, place = np.unique(known, return_inverse=True)
@@ -178,8 +182,8 @@ def classes_by_period(
     names = [moment(start, dates) for start in starts.tolist()]
     empty = [name for name, new in zip(names, groups, strict=True) if not new]
     none = f"; no new class in {len(empty)} of them, which make no task: {', '.join(empty)}"
-    told = f"{len(names)} periods, starting at {', '.join(names)}{none if empty else ''}"
-    return Times(every, tuple(starts.tolist())), groups, told
+    problem = f"{len(names)} periods, starting at {', '.join(names)}{none if empty else ''}"
+    return Times(every, tuple(starts.tolist())), groups, problem
 
 
 def starts_of(times: Array, periods: int | Sequence[float], *, dates: bool = False) -> Array:
@@ -200,6 +204,6 @@ def starts_of(times: Array, periods: int | Sequence[float], *, dates: bool = Fal
     outside = bounds[(bounds <= low) | (bounds > high)]
     if outside.size:
         first, last, odd = (moment(time, dates) for time in (low, high, outside[0]))
-        told = f"as the times of the labelled nodes reach from {first} to {last}"
-        raise InputError(f"a period cannot start at {odd}, {told}; give starts within them")
+        problem = f"as the times of the labelled nodes reach from {first} to {last}"
+        raise InputError(f"a period cannot start at {odd}, {problem}; give starts within them")
     return np.concatenate([[low], bounds])

@@ -106,8 +106,8 @@ class TaskStream:
         by_class = table[place]
         task_of = by_class if self.arrives is None else self.arrives.masked_fill(by_class < 0, -1)
         if task_of.shape != by_class.shape or int(task_of.max()) >= len(self.classes):
-            told = f"the number of a task, 0 to {len(self.classes) - 1}"
-            raise InputError(f"arrives must be {told}, for each of the {labels.numel()} nodes")
+            problem = f"the number of a task, 0 to {len(self.classes) - 1}"
+            raise InputError(f"arrives must be {problem}, for each of the {labels.numel()} nodes")
         object.__setattr__(self, "task_of", task_of)
 
     @classmethod
@@ -178,9 +178,9 @@ class TaskStream:
         """
         graph = as_graph(graph)
         labels = _labels(graph)
-        times, classes, told = classes_by_period(labels, time, periods, dates=dates)
+        times, classes, starts = classes_by_period(labels, time, periods, dates=dates)
         split, drawn = split_of(graph, labels, seed, fractions, masks)
-        about, tasks = {**(provenance or {}), "periods": told}, tuple(filter(None, classes))
+        about, tasks = {**(provenance or {}), "periods": starts}, tuple(filter(None, classes))
         made = cls(graph, tasks, *split, name, seed, drawn, about, times=times)
         return made._scaled(scale)
 
@@ -202,13 +202,15 @@ class TaskStream:
         """The stream whose `saved_split` this is; the graph must have the same nodes and labels."""
         from undrift.storage.splits import labels_digest
 
-        labels, told = _labels(graph), ""
+        labels, problem = _labels(graph), ""
         if split.nodes != graph.num_nodes:
-            told = f"{split.nodes} nodes but the graph has {graph.num_nodes}"
+            problem = f"{split.nodes} nodes but the graph has {graph.num_nodes}"
         elif split.labels_sha256 != labels_digest(labels.cpu().numpy()):
-            told = "other labels than the graph has, or for the same in another order of the nodes"
-        if told:
-            raise InputError(f"the split is for {told}; use the graph that was split")
+            problem = (
+                "other labels than the graph has, or for the same in another order of the nodes"
+            )
+        if problem:
+            raise InputError(f"the split is for {problem}; use the graph that was split")
         parts = {"train": split.train, "val": split.val, "test": split.test}
         parts |= {} if split.arrives is None else {"arrives": split.arrives}
         about: dict[str, Any] = {"name": name, "seed": seed, "provenance": dict(provenance or {})}
@@ -244,8 +246,10 @@ class TaskStream:
             known = scaling_given(scale, columns, self.graph.num_features)
         else:
             raise InputError(f'scale must be "robust", "none", or ranges by column, not {scale!r}')
-        told = {"scale": how, "scale_sha256": sha256(repr(known).encode()).hexdigest()}
-        return replace(self, graph=self.graph.scaled(known), provenance={**self.provenance, **told})
+        scaling = {"scale": how, "scale_sha256": sha256(repr(known).encode()).hexdigest()}
+        return replace(
+            self, graph=self.graph.scaled(known), provenance={**self.provenance, **scaling}
+        )
 
     def __len__(self) -> int:
         return len(self.classes)
@@ -362,8 +366,8 @@ class TaskStream:
         wanted = torch.zeros(len(self), dtype=torch.bool, device=self.task_of.device)
         for t in tasks:
             if not 0 <= t < len(self):
-                told = f"its {len(self)} tasks are numbered 0 to {len(self) - 1}"
-                raise InputError(f"there is no task {t} in stream {self.name!r}; {told}")
+                problem = f"its {len(self)} tasks are numbered 0 to {len(self) - 1}"
+                raise InputError(f"there is no task {t} in stream {self.name!r}; {problem}")
             wanted[t] = True
         return (wanted[self.task_of] & (self.task_of >= 0)).nonzero().flatten()
 

@@ -151,8 +151,8 @@ def _check_classes(classes: tuple[int, ...], train: Tensor, val: Tensor) -> None
     known = torch.cat([train, val])
     strange = known[~torch.isin(known, torch.tensor(classes, device=known.device))]
     if strange.numel():
-        told = f"label {int(strange[0])} is outside the task's classes {classes}"
-        raise InputError(f"{told}; add the class or take its nodes out of train and val")
+        problem = f"label {int(strange[0])} is outside the task's classes {classes}"
+        raise InputError(f"{problem}; add the class or take its nodes out of train and val")
     missing = [c for c in classes if not bool((train == c).any())]
     if missing:
         raise InputError(f"class {missing[0]} of the task has no training node; leave it out")
@@ -163,14 +163,14 @@ def batch_digest(task: Task) -> str:
     graph, seen = task.graph, task.train | task.val
     marks = Fingerprint.of_places(graph.num_nodes, graph.device)
     splits = task.train.long() + 2 * task.val.long()
-    told = (
+    parts = (
         graph.num_nodes,
         graph.num_features,
         marks.features(graph.features),
         marks.edges(graph.adjacency),
         marks.labels(4 * task.labels.masked_fill(~seen, -1) + splits),
     )
-    return f"{_SUMS}{sha256(repr(told).encode()).hexdigest()[:32]}"
+    return f"{_SUMS}{sha256(repr(parts).encode()).hexdigest()[:32]}"
 
 
 def is_digest_of(digest: str, task: Task) -> bool:

@@ -114,11 +114,11 @@ class ModelLearner(Learner, ABC):
         return model.embed(graph).cpu()
 
     def _learn(self, task: Task, progress: Progress) -> Any:
-        training, told = self._training(task), progress if self.phase else silent
+        training, phase = self._training(task), progress if self.phase else silent
         model = training.train(progress, self._loss(training))
-        told(self.phase, 0, 1)
+        phase(self.phase, 0, 1)
         known = self._kept(training, model)
-        told(self.phase, 1, 1)
+        phase(self.phase, 1, 1)
         return known
 
     def _training(self, task: Task) -> TaskTraining:
