@@ -56,6 +56,7 @@ your-own-graph
 first-year
 disease
 whole-graphs
+links
 larger-than-memory
 recommendation
 data-stewards

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from undrift.folder.folder import LearnerFolder as LearnerFolder
     from undrift.graphs import Graph as Graph
     from undrift.graphs import GraphSet as GraphSet
+    from undrift.graphs import LinkSet as LinkSet
     from undrift.learners.adr import Adr as Adr
     from undrift.learners.bare import Bare as Bare
     from undrift.learners.base import Learner as Learner
@@ -46,6 +47,7 @@ _WHERE = {
     "Joint": "learners.joint",
     "Learner": "learners.base",
     "LearnerFolder": "folder.folder",
+    "LinkSet": "graphs",
     "PrivatePropagation": "learners.private_propagation",
     "Propagation": "propagation.learner",
     "Task": "streams.task",
