@@ -50,10 +50,12 @@ _MENU = """
 :hidden:
 :caption: Guide
 
+install
 getting-started
 choosing-a-method
 your-own-graph
 first-year
+deploy
 disease
 whole-graphs
 links
