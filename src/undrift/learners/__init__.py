@@ -11,7 +11,7 @@ from undrift.typing import public_names
 _PRIVATE = "PrivatePropagation"  # `propagation` by name, with noise
 _NAMES = {where.partition(":")[2]: name for name, where in REGISTRY.own.items()}
 
-__all__ = [*_NAMES, _PRIVATE]
+__all__ = [*_NAMES, "PrivatePropagation"]
 __dir__ = public_names(__name__)
 
 
