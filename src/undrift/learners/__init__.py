@@ -11,7 +11,7 @@ from undrift.typing import public_names
 _PRIVATE = "PrivatePropagation"  # `propagation` by name, with noise
 _NAMES = {where.partition(":")[2]: name for name, where in REGISTRY.own.items()}
 
-__all__ = [*_NAMES, "PrivatePropagation"]
+__all__ = list(_NAMES) + ["PrivatePropagation"]  # noqa: RUF005  # a name that is no method
 __dir__ = public_names(__name__)
 
 
