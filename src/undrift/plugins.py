@@ -25,6 +25,8 @@ IN_A_CLONE: dict[str, tuple[str, ...]] = {
     "undrift.commands": ("leakage", "results"),
     "undrift.engines": ("dask",),
     "undrift.figures": ("plasticity", "drift", "surface", "matrices", "imbalance"),
+    "undrift.forms": ("dpcr", "ewc", "lwf", "mas", "twp"),
+    "undrift.merging": ("floored-fisher",),
     "undrift.stream_options": ("thin",),
     "undrift.trackers": ("mlflow", "tensorboard"),
     "undrift.streams": ("corafull-cl-stand-in", "arxiv-cl-stand-in", "reddit-cl-stand-in"),

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from undrift.checks import validation_message
 from undrift.errors import InputError
-from undrift.learners.registry import DEFAULT, method_class
+from undrift.learners.registry import DEFAULT, class_for, recorded_name
 from undrift.streams.arrival import BY_CLASS, parse_arrival, place_of
 from undrift.streams.file import is_stream_file, read_stream_file
 
@@ -234,7 +234,8 @@ def choose_readings(
     method: str | type[Parameters], texts: Mapping[str, Sequence[Any]]
 ) -> dict[str, Any]:
     """For each name the first of its readings of the right type; none is an `InputError`."""
-    kind = method_class(method) if isinstance(method, str) else method
+    name = method if isinstance(method, str) else recorded_name(method)
+    kind = class_for(name, {name: values[0] for name, values in texts.items()})
     chosen: dict[str, Any] = {}
     for name, values in texts.items():
         for value in values:
