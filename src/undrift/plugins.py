@@ -179,6 +179,8 @@ def _written(where: str) -> dict[str, Any]:
     known: dict[str, Any] = {}
     bases = {ast.unparse(base).partition("[")[0] for base in getattr(definition, "bases", ())}
     for node in module.body:
+        if isinstance(node, ast.ClassDef) and node.name in bases:
+            known |= _written(f"{where.partition(':')[0]}:{node.name}")
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith("undrift."):
             for name in bases.intersection(alias.name for alias in node.names):
                 known |= _written(f"{node.module}:{name}")

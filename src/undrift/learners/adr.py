@@ -20,7 +20,7 @@ from undrift.graphs import Graph
 from undrift.learners.base import Learner
 from undrift.learners.kept import Inventory, Nodes, of_statistics
 from undrift.learners.parameters import Positive
-from undrift.learners.parts.backbone import Backbone, Grid, generator_for
+from undrift.learners.parts.backbone import Backbone, Grid, OngoingBackbone, generator_for
 from undrift.learners.parts.expanded import (
     balanced_rows,
     embedded,
@@ -268,7 +268,7 @@ class Adr(AdrStages):
     nodes: Nodes = "train"
     logits: Logits = "task"
     balanced: bool = False
-    backbone: Backbone = field(default_factory=Backbone)
+    backbone: OngoingBackbone = field(default_factory=OngoingBackbone)
 
     def __post_init__(self) -> None:
         if self.merging not in ("none", *RULES.names()) and ":" not in self.merging:
