@@ -30,6 +30,7 @@ from undrift.learners.parts.expanded import (
     targets_of,
 )
 from undrift.learners.parts.model_learner import base_training
+from undrift.learners.registry import FIRST_NAMES
 from undrift.merging import RULES, merging_rule
 from undrift.merging.ham import Ham
 from undrift.merging.merger import Adapted, Merger, MergeSettings
@@ -253,7 +254,7 @@ class Adr(AdrStages):
     paper: ClassVar[str] = "Song, Guan and Kong, Analytic Drift Resister"
     keeps: ClassVar[str] = "sums R and Q per layer and of the classifier, two encoders"
     returns: ClassVar[bool] = True
-    renamed: ClassVar[dict[str, str]] = {"merge": "merging"}
+    renamed: ClassVar[dict[str, str]] = FIRST_NAMES["adr"]
     gone: ClassVar[dict[str, Any]] = {
         "solver": "direct",
         "relative_gamma": False,

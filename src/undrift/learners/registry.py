@@ -47,6 +47,13 @@ REGISTRY = Registry(
 )
 """Where a method's class is; another package's entry points in `undrift.methods` come after."""
 
+FIRST_NAMES = {"adr": {"merge": "merging"}}
+"""By method: parameters by the first name they had, which ids of runs keep, with today's."""
+
+_TWO: dict[str, tuple[float, ...]] = {"gamma": (0.1, 1.0), "alpha": (1, 8)}
+SMOKE = {"joint": {}, "bare": {}, "acil": _TWO, "ds-al": _TWO, "adr": _TWO}
+"""What the plan `smoke` runs, and what it searches there."""
+
 FORMS = Registry(
     "other form of method",
     "undrift.forms",
