@@ -178,7 +178,8 @@ def _written(where: str) -> dict[str, Any]:
     module, definition = _definition(where)
     known: dict[str, Any] = {}
     bases = {ast.unparse(base).partition("[")[0] for base in getattr(definition, "bases", ())}
-    for node in module.body:
+    # bases from other modules last: where both say something, theirs is nearer in undrift's classes
+    for node in sorted(module.body, key=lambda node: isinstance(node, ast.ImportFrom)):
         if isinstance(node, ast.ClassDef) and node.name in bases:
             known |= _written(f"{where.partition(':')[0]}:{node.name}")
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith("undrift."):

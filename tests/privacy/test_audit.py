@@ -277,7 +277,6 @@ KEEPS_A_GRAM: dict[str, dict[str, Any]] = {
     "al-gnn": {"hidden": (8, 8), "alpha": 2},
     "ugcn": {"hidden": (8, 8)},
     "sgc-ridge": {},
-    "gacl": {"backbone": Backbone(epochs=2, hidden=(8, 8)), "alpha": 2},
 }
 
 

@@ -18,9 +18,7 @@ from undrift.learners.parts.backbone import Grid, columns_of, edge_free, generat
 from undrift.learners.parts.model_learner import ModelLearned, ModelLearner, TaskTraining
 from undrift.typing import Rows
 
-Choice = Literal["mf", "cm"]
-"""Which nodes a buffer keeps."""
-
+Choice = Literal["mf", "cm"]  # of the nodes that a buffer keeps
 _PAIRS = 2**23  # distances held at a time: 64 MB in float64
 
 
