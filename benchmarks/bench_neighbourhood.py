@@ -13,7 +13,6 @@ from benchmarks.measure import Ratio, timed_result
 from undrift.graphs import Graph
 from undrift.learners.adr import Adr
 from undrift.learners.base import Learner
-from undrift.learners.parts.backbone import Backbone
 from undrift.propagation.learner import Propagation
 from undrift.sparse import Csr
 from undrift.streams.stream import TaskStream
@@ -29,7 +28,7 @@ def run() -> list[Ratio]:
     learners: dict[str, Learner] = {
         "propagation": Propagation(),
         "propagation without Fourier features": Propagation(fourier=0),
-        "ADR": Adr(backbone=Backbone(epochs=20)),
+        "ADR": Adr(epochs=20),
     }
     return [_line(name, learner) for name, learner in learners.items()]
 

@@ -26,7 +26,6 @@ from benchmarks.large_graph import write_large_graph
 from undrift.evaluation.loop import evaluate
 from undrift.learners.adr import Adr
 from undrift.learners.base import Learner
-from undrift.learners.parts.backbone import Backbone
 from undrift.propagation.learner import Propagation
 from undrift.scale.engine import Local
 from undrift.scale.importing import import_graph
@@ -49,7 +48,7 @@ def in_memory(size: Size, device: str) -> Costs:
     stream = drawn_stream(size, device)
     learners: dict[str, Learner] = {
         "propagation": Propagation(device=device),
-        "ADR, 20 epochs": Adr(device=device, backbone=Backbone(epochs=20)),
+        "ADR, 20 epochs": Adr(device=device, epochs=20),
     }
     found: Costs = {}
     for name, learner in learners.items():

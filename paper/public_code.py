@@ -21,7 +21,8 @@ _CARRIED = {"optimiser": "carried"}
 class Profile:
     """A method as its public code has it; without a word it is as ours.
 
-    `form`: its parameters where it is another than ours. `grid`: what is searched there, ours
+    `form`: its parameters where it is another than ours; most name a class of `public_methods`,
+    which `undrift.forms` finds. `grid`: what is searched there, ours
     where it is None; an empty one means constants. `default`: what it takes where nothing else
     is set. `trains_on`: it trains one encoder over all tasks, so an optimiser can be carried.
     `whole_head`: its head has a column per class of the stream from the start, which it counts.
@@ -91,9 +92,8 @@ def public_rows(*, carried: bool, classes: int) -> tuple[PlanRow, ...]:
         if profile.form and (profile.trains_on or not carried)
     ]
     seen = {**PROFILES["adr"].form, **more}
-    floored = {"merging": "undrift.merging.fisher:FlooredFisher"}
-    grid = method_class("adr").grid
-    first = PlanRow("fisher floor first", "adr", {**seen, **floored}, grid, searched=seen)
+    floored = {**seen, "merging": "floored-fisher"}
+    first = PlanRow("fisher floor first", "adr", floored, method_class("adr").grid, searched=seen)
     return (*rows, *_merging(seen), first)
 
 
@@ -152,7 +152,7 @@ def _with_layer(row: PlanRow) -> PlanRow:
 def _merging(params: dict[str, Any]) -> tuple[PlanRow, ...]:
     """The ablation's rows around these settings: ADR is searched once, every rule takes it over."""
     grid = method_class("adr").grid
-    rules = ("none", *(rule for rule in RULES.names() if rule != "ham"))
+    rules = ("none", *(rule for rule in RULES.own if rule != "ham"))
     return tuple(
         PlanRow(rule, "adr", {**params, "merging": rule}, grid, searched=params) for rule in rules
     )

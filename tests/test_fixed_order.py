@@ -10,7 +10,6 @@ import torch
 from tests.harness.graphs import noisy_stream
 from undrift import Adr, Propagation, fixed_order
 from undrift.analytic.random_maps import Sketch
-from undrift.learners.parts.backbone import Backbone
 from undrift.sparse import Csr
 
 
@@ -52,11 +51,7 @@ def test_a_learner_has_the_same_bits_each_time(kind: str) -> None:
     device = on_gpu()
     states = []
     for _ in range(2):
-        learner = (
-            Adr(device=device, backbone=Backbone(epochs=20))
-            if kind == "adr"
-            else Propagation(device=device)
-        )
+        learner = Adr(device=device, epochs=20) if kind == "adr" else Propagation(device=device)
         for task in noisy_stream(noise=0.5):
             learner.observe(task)
         states.append(learner.state().tensors)

@@ -14,12 +14,14 @@ from undrift import ranks
 from undrift.learners.adr import Adr
 from undrift.learners.base import Learner
 from undrift.learners.lwf import Lwf
-from undrift.learners.parts.backbone import Backbone
+from undrift.learners.parts.backbone import OngoingBackbone
 from undrift.propagation.learner import Propagation
 from undrift.testing.graphs import tiny_stream
 
-SOME = Backbone(epochs=6, hidden=(8, 8))
-FEW = Backbone(epochs=3, hidden=(8, 8), batch_size=3)  # a last batch of fewer nodes than ranks
+SOME = OngoingBackbone(epochs=6, hidden=(8, 8))
+FEW = OngoingBackbone(
+    epochs=3, hidden=(8, 8), batch_size=3
+)  # a last batch of fewer nodes than ranks
 LEARNERS: dict[str, Learner] = {
     "adr": Adr(backbone=SOME, balanced=True),
     "batches": Adr(backbone=FEW, nodes="all"),

@@ -25,6 +25,8 @@ IN_A_CLONE: dict[str, tuple[str, ...]] = {
     "undrift.commands": ("leakage", "results"),
     "undrift.engines": ("dask",),
     "undrift.figures": ("plasticity", "drift", "surface", "matrices", "imbalance"),
+    "undrift.forms": ("dpcr", "ewc", "lwf", "mas", "twp"),
+    "undrift.merging": ("floored-fisher",),
     "undrift.stream_options": ("thin",),
     "undrift.trackers": ("mlflow", "tensorboard"),
     "undrift.streams": ("corafull-cl-stand-in", "arxiv-cl-stand-in", "reddit-cl-stand-in"),
@@ -176,7 +178,10 @@ def _written(where: str) -> dict[str, Any]:
     module, definition = _definition(where)
     known: dict[str, Any] = {}
     bases = {ast.unparse(base).partition("[")[0] for base in getattr(definition, "bases", ())}
-    for node in module.body:
+    # bases from other modules last: where both say something, theirs is nearer in undrift's classes
+    for node in sorted(module.body, key=lambda node: isinstance(node, ast.ImportFrom)):
+        if isinstance(node, ast.ClassDef) and node.name in bases:
+            known |= _written(f"{where.partition(':')[0]}:{node.name}")
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith("undrift."):
             for name in bases.intersection(alias.name for alias in node.names):
                 known |= _written(f"{node.module}:{name}")

@@ -18,7 +18,7 @@ from undrift.errors import InputError
 from undrift.learners.adr import Adr
 from undrift.learners.bare import Bare
 from undrift.learners.hybrid import Hybrid
-from undrift.learners.parts.backbone import Backbone
+from undrift.learners.parts.backbone import OngoingBackbone
 from undrift.learners.reading import likeliest
 from undrift.learners.registry import make_learner
 from undrift.storage.files import save_state
@@ -37,7 +37,7 @@ def test_a_part_goes_by_its_path_where_its_name_is_taken() -> None:
     assert Adr.from_params(backbone__hops=3) == Adr.from_params(hops=3)
     nested = Adr().set_params(backbone__lr=0.5, gamma=2)
     assert (nested.backbone.lr, nested.gamma) == (0.5, 2)
-    assert Adr().set_params(backbone=Backbone(epochs=3), lr=0.5).backbone == Backbone(
+    assert Adr().set_params(backbone=OngoingBackbone(epochs=3), lr=0.5).backbone == OngoingBackbone(
         epochs=3, lr=0.5
     )
 

@@ -15,7 +15,7 @@ from undrift.encoders.training import Model, TrainingStep
 from undrift.graphs import Graph
 from undrift.learners import er_gnn as module
 from undrift.learners.bare import Bare
-from undrift.learners.er_gnn import Buffer, ErGnn, Sampler, conflicts, places_taken, replayed
+from undrift.learners.er_gnn import Buffer, Choice, ErGnn, conflicts, places_taken, replayed
 from undrift.learners.parts.backbone import Backbone
 from undrift.sparse import Csr
 from undrift.streams.task import Task
@@ -38,7 +38,7 @@ def test_the_base_task_is_bare() -> None:
 
 
 @pytest.mark.parametrize("budget", [1, 3, 50])
-@pytest.mark.parametrize("sampler", get_args(Sampler))
+@pytest.mark.parametrize("sampler", get_args(Choice))
 def test_never_more_than_the_budget_of_a_class(budget: int, sampler: str) -> None:
     stream = tiny_stream(nodes=90)
     learner = er_gnn(budget=budget, sampler=sampler)

@@ -27,7 +27,7 @@ SUMS = {  # how many sums after a task; the others keep weights, or examples
 }  # fmt: skip
 MORE: dict[str, tuple[str, dict[str, Any]]] = {
     "ds-al balanced": ("ds-al", {"balanced": True}),
-    "mas reserved": ("mas", {"outputs": 9}),
+    "mas reserved": ("mas", {"batch_importance": True, "outputs": 9}),
     "polo plain means": ("polo", {"gamma": 0.0}),
     "rows of a plan": ("sgc-ridge", {}),
     "propagation thin": ("propagation", {"rank": 4}),
@@ -36,9 +36,11 @@ MORE: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def quick(name: str, **params: Any) -> Any:
+def quick(name: str, form: dict[str, Any] | None = None, **params: Any) -> Any:
+    """`params`: those that the method knows; `form`: all of them."""
     known = method_class(name).defaults()
-    return make_learner(name, **{k: v for k, v in (QUICK | params).items() if k in known})
+    known_ones = {k: v for k, v in (QUICK | params).items() if k in known}
+    return make_learner(name, **known_ones | (form or {}))
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -55,7 +57,7 @@ def test_every_method_names_what_it_keeps(name: str) -> None:
 @pytest.mark.parametrize("variant", MORE)
 def test_the_rows_of_other_forms_add_up_too(variant: str) -> None:
     name, params = MORE[variant]
-    check_inventory(quick(name, **params))
+    check_inventory(quick(name, params))
 
 
 @pytest.mark.parametrize("rule", RULES.names())

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from paper.public_methods import PublicEwc, PublicLwf, PublicMas, PublicMasLearned
 from tests.harness.steps import step_of
 from undrift.encoders.encoder import Head, whole_graph
 from undrift.encoders.training import Model, TrainingStep
@@ -20,7 +21,7 @@ from undrift.learners.ewc import Ewc
 from undrift.learners.lwf import Lwf, LwfLearned
 from undrift.learners.mas import Mas, MasLearned
 from undrift.learners.parts.backbone import generator_for
-from undrift.learners.parts.importance import Parameters, PenaltyLearned
+from undrift.learners.parts.importance import PenaltyLearned, PerParameter
 from undrift.learners.parts.model_learner import TaskTraining
 from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
@@ -53,11 +54,11 @@ def squared_length(z: Tensor, y: Tensor) -> Tensor:
     return z.square().sum()
 
 
-def fisher(model: Model, task: Task) -> Parameters:
+def fisher(model: Model, task: Task) -> PerParameter:
     return tuple(g.square().mean(dim=0) for g in by_node(model, task, likelihood))
 
 
-def near(one: Parameters, other: Parameters, tolerance: float) -> bool:
+def near(one: PerParameter, other: PerParameter, tolerance: float) -> bool:
     a = torch.cat([p.flatten() for p in one]).double()
     b = torch.cat([p.flatten() for p in other]).double()
     return float((a - b).norm() / b.norm()) < tolerance
@@ -73,7 +74,7 @@ def test_importance_is_the_empirical_fisher_information(batch_size: int | None) 
 
 def test_batch_fisher_is_the_squared_gradient_of_the_training_loss() -> None:
     task = tiny_stream().task(0)
-    known: PenaltyLearned = ewc(batch_fisher=True).observe(task).learned_
+    known: PenaltyLearned = PublicEwc.from_params(**QUICK).observe(task).learned_
     labels = task.labels[task.train]
     weights = 1 / torch.bincount(labels)[labels].double()
     each = by_node(known.model, task, likelihood)
@@ -108,12 +109,12 @@ def mas(**params: Any) -> Mas:
     return Mas.from_params(**{**QUICK, **params})
 
 
-def omega(model: Model, task: Task) -> Parameters:
+def omega(model: Model, task: Task) -> PerParameter:
     """The mean over nodes of |d ||z_n||^2 / d theta|."""
     return tuple(g.abs().mean(dim=0) for g in by_node(model, task, squared_length))
 
 
-def omega_of_means(model: Model, task: Task) -> Parameters:
+def omega_of_means(model: Model, task: Task) -> PerParameter:
     """The square of d mean(z^2) / d theta."""
     columns = model.head.bias.numel()
     each = by_node(model, task, squared_length)
@@ -147,9 +148,8 @@ def test_importance_is_the_mean_over_the_nodes_of_all_tasks() -> None:
 
 def test_importance_over_all_outputs_counts_columns_to_come_and_holds_them() -> None:
     stream = tiny_stream()
-    public: dict[str, Any] = {"batch_importance": True, "outputs": 6}
-    learner = mas(**public).observe(stream.task(0))
-    known: MasLearned = learner.learned_
+    learner = PublicMas.from_params(**QUICK, outputs=6)
+    known: PublicMasLearned = learner.observe(stream.task(0)).learned_
     assert known.reserved is not None
     head = Head(
         torch.cat([known.model.head.weight, known.reserved.weight], dim=1),
@@ -171,7 +171,7 @@ def test_importance_over_all_outputs_counts_columns_to_come_and_holds_them() -> 
     learner.observe(stream.task(1)).observe(stream.task(2))
     assert learner.learned_.reserved.bias.numel() == 0
     with pytest.raises(InputError, match="outputs is 2, but with this task there are 4 classes"):
-        mas(outputs=2).observe(stream.task(0)).observe(stream.task(1))
+        PublicMas.from_params(**QUICK, outputs=2).observe(stream.task(0)).observe(stream.task(1))
 
 
 def test_the_loss_pulls_to_the_last_model() -> None:
@@ -225,7 +225,8 @@ def divergence(student: torch.Tensor, teacher: torch.Tensor, temperature: float)
 
 @pytest.mark.parametrize("overlapping", [False, True])
 def test_the_loss_is_cross_entropy_plus_distillation(overlapping: bool) -> None:
-    learner = lwf(epochs=2, strength=3.0, temperature=1.7, overlapping=overlapping)
+    settings = {"epochs": 2, "strength": 3.0, "temperature": 1.7}
+    learner = (PublicLwf if overlapping else Lwf).from_params(**LWF_QUICK | settings)
     stream = tiny_stream()
     for t in (0, 1):
         learner.observe(stream.task(t))

@@ -9,12 +9,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from paper.public_methods import PublicTwp, aggregated_gradient
 from tests.harness.steps import step_of
 from undrift.encoders.encoder import Encoder
 from undrift.encoders.training import Model, cross_entropy
 from undrift.graphs import Graph
 from undrift.learners.parts.backbone import Backbone, generator_for
-from undrift.learners.parts.importance import Parameters, PenaltyLearned
+from undrift.learners.parts.importance import PenaltyLearned, PerParameter
 from undrift.learners.parts.model_learner import TaskTraining
 from undrift.learners.twp import Twp, topology_gradient
 from undrift.sparse import Csr
@@ -24,13 +25,13 @@ from undrift.testing.graphs import tiny_graph, tiny_stream
 QUICK = {"epochs": 5, "hidden": (6, 5), "lr": 1e-2, "lr_next": 1e-2}
 
 
-def twp(**params: Any) -> Twp:
-    return Twp.from_params(**{**QUICK, **params})
+def twp(kind: type[Twp] = Twp, **params: Any) -> Twp:
+    return kind.from_params(**{**QUICK, **params})
 
 
 def gradients_by_hand(
     model: Model, task: Task, *, aggregated: bool = False
-) -> tuple[Parameters, Parameters]:
+) -> tuple[PerParameter, PerParameter]:
     """d CE / d theta of a GCN by autograd on dense matrices, and the gradient of the topology."""
     live = tuple(p.clone().requires_grad_() for p in model.parameters)
     a = task.graph.operator("symmetric").to_dense()
@@ -41,11 +42,11 @@ def gradients_by_hand(
     counts = torch.bincount(labels, minlength=live[-1].numel())
     logits = (h @ live[-2] + live[-1])[task.train]
     loss = functional.cross_entropy(logits, labels, 1 / counts.clamp_min(1))
-    first = topology_gradient(model.encoder, task.graph, aggregated=aggregated)
+    first = (aggregated_gradient if aggregated else topology_gradient)(model.encoder, task.graph)
     return torch.autograd.grad(loss, live), (first, *(torch.zeros_like(p) for p in live[1:]))
 
 
-def near(one: Parameters, other: Parameters) -> bool:
+def near(one: PerParameter, other: PerParameter) -> bool:
     a = torch.cat([p.flatten() for p in one])
     b = torch.cat([p.flatten() for p in other])
     return float((a - b).norm() / b.norm()) < 1e-3
@@ -70,7 +71,7 @@ def test_importances_are_the_squares_of_two_separate_gradients(
 def test_faithful_squares_the_sum_of_both_gradients() -> None:
     task = tiny_stream().task(0)
     known: PenaltyLearned = (
-        twp(loss_strength=3.0, topology_strength=2.0, faithful=True).observe(task).learned_
+        twp(PublicTwp, loss_strength=3.0, topology_strength=2.0).observe(task).learned_
     )
     of_loss, of_edges = gradients_by_hand(known.model, task, aggregated=True)
     slow = tuple(
@@ -86,7 +87,7 @@ def test_faithful_squares_the_sum_of_both_gradients() -> None:
 def test_faithful_mini_batches_have_no_topology() -> None:
     task = tiny_stream().task(0)
     both, loss_only = (
-        twp(loss_strength=a, topology_strength=b, faithful=True, batch_size=5).observe(task)
+        twp(PublicTwp, loss_strength=a, topology_strength=b, batch_size=5).observe(task)
         for a, b in ((3.0, 2.0), (5.0, 0.0))
     )
     assert near(both.learned_.penalty.importance, loss_only.learned_.penalty.importance)
@@ -98,7 +99,7 @@ def test_faithful_training_counts_cross_entropy_twice() -> None:
     for before in (None, weak.observe(task).learned_):
         plain, faithful = (
             learner._loss(TaskTraining.of(learner, task, before))
-            for learner in (twp(), twp(faithful=True))
+            for learner in (twp(), twp(PublicTwp))
         )
         model = Backbone(hidden=(6, 5)).model_for(task.graph, 2, generator_for(0, 0))
         step = step_of(model, torch.randn(4, 2), torch.tensor([0, 1, 1, 1]))
@@ -147,7 +148,7 @@ def test_scores_after_aggregation_for_every_kind_of_layer() -> None:
         scores = functional.leaky_relu(torch.tanh(h) @ h.T, 0.2).masked_fill(operator == 0, -1e9)
         norm = torch.linalg.vector_norm(scores.softmax(dim=1) * (operator != 0))
         (slow,) = torch.autograd.grad(norm, weight)
-        fast = topology_gradient(encoder, graph, aggregated=True)
+        fast = aggregated_gradient(encoder, graph)
         assert float((fast - slow).norm() / slow.norm()) < 1e-9
 
 

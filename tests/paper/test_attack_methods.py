@@ -20,7 +20,6 @@ from paper.attack_methods import (
 )
 from tests.privacy.conftest import texts
 from undrift.graphs import Graph
-from undrift.learners.parts.backbone import Backbone
 from undrift.learners.registry import make_learner
 from undrift.privacy.attacks import auc, kept_sums
 from undrift.privacy.membership import Distance
@@ -117,7 +116,7 @@ def test_weights_that_were_trained_too_long_are_surer_of_members() -> None:
     labels = torch.arange(80) // 2 % 2  # noise, pair by pair: nothing to learn but the nodes
     graph = Graph(task.graph.features, task.graph.adjacency, labels)
     noisy = Task(graph, task.train, test=task.test, classes=[0, 1])
-    learner = make_learner("bare", backbone=Backbone(epochs=60, lr=1e-2, dropout=0.0))
+    learner = make_learner("bare", epochs=60, lr=1e-2, dropout=0.0)
     margin = confidence(learner.observe(noisy), noisy, torch.arange(80), labels)
     assert auc(margin, noisy.train) > 0.9
 

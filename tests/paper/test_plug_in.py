@@ -9,6 +9,7 @@ import sysconfig
 import tomllib
 from pathlib import Path
 from shutil import copytree, ignore_patterns
+from typing import Any
 from zipfile import ZipFile
 
 import pytest
@@ -18,8 +19,11 @@ from undrift import plugins
 from undrift.cli.app import COMMANDS, start
 from undrift.errors import InputError
 from undrift.experiments.plans import PLANS, named_plan
+from undrift.learners.registry import load, make_learner, method_class
+from undrift.merging import merging_rule
 from undrift.plugins import IN_A_CLONE
 from undrift.streams.benchmarks import STREAMS, stream_info
+from undrift.testing.graphs import tiny_stream
 
 ROOT = Path(__file__).parents[2]
 ENTRIES: dict[str, set[str]] = {}
@@ -27,6 +31,14 @@ for package in ("paper", "extras"):
     about = tomllib.loads((ROOT / package / "pyproject.toml").read_text())["project"]
     for group, brought in about["entry-points"].items():
         ENTRIES.setdefault(group, set()).update(brought)
+FORMS: dict[str, dict[str, Any]] = {
+    "dpcr": {"projector": "last"},
+    "ewc": {"batch_fisher": True},
+    "lwf": {"overlapping": True},
+    "mas": {"batch_importance": True, "outputs": 6},
+    "twp": {"faithful": True},
+    "adr": {"merging": "undrift.merging.fisher:FlooredFisher"},  # as 0.2.0 has it
+}
 Captured = pytest.CaptureFixture[str]
 
 # one process: every name that a clone brings is refused by the package alone, in one sentence
@@ -65,11 +77,27 @@ def test_from_a_clone_all_of_it_is_there() -> None:
     assert COMMANDS.origin("leakage") == "undrift-paper"
 
 
+@pytest.mark.parametrize("name", FORMS)
+def test_a_form_of_public_code_is_found_by_its_option(name: str, tmp_path: Path) -> None:
+    learner = make_learner(name, epochs=2, hidden=(4, 4), **FORMS[name])
+    learner.observe(tiny_stream().task(0)).save(tmp_path / "form", least_rows=1)
+    again = load(tmp_path / "form").observe(tiny_stream().task(1))
+    assert type(again) is type(learner)
+    assert again.state().method == name
+    if name != "adr":
+        with pytest.raises(InputError, match=r"needs another class; take undrift\.make_learner"):
+            method_class(name)(**FORMS[name])
+
+
 def test_without_the_clone_a_name_says_where_it_comes_from(
     monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
     monkeypatch.setattr(plugins, "_outside", lambda group: {})
     asked = [(stream_info, name) for name in [*IN_A_CLONE["undrift.streams"], "photo-cl@thin"]]
+    asked += [
+        (lambda name: make_learner(name, **FORMS[name]), name) for name in FORMS if name != "adr"
+    ]
+    asked += [(merging_rule, "floored-fisher")]
     for ask, name in [*asked, *((named_plan, name) for name in IN_A_CLONE["undrift.plans"])]:
         brought = name.rpartition("@")[2]
         with pytest.raises(InputError, match=f"{brought}' comes with a clone .* make install"):

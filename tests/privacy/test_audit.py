@@ -98,11 +98,11 @@ def test_with_data_attacks_are_tried() -> None:
 
 def test_examples_and_weights_are_named() -> None:
     first = tiny_stream().task(0)
-    backbone = Backbone(epochs=1, hidden=(4, 4))
-    kept = audit(Joint(backbone=backbone).observe(first))
+    small = {"epochs": 1, "hidden": (4, 4)}
+    kept = audit(Joint(**small).observe(first))
     assert kept.examples
     assert kept.verdict.startswith("not passed: examples are kept")
-    sums = audit(Adr(backbone=backbone, alpha=1).observe(first))
+    sums = audit(Adr(**small, alpha=1).observe(first))
     assert [each.name for each in sums.behind][-1] == "classifier"
     assert sums.behind[-1].smallest == ("0", 6)
     nothing = audit(narrow())
@@ -277,7 +277,6 @@ KEEPS_A_GRAM: dict[str, dict[str, Any]] = {
     "al-gnn": {"hidden": (8, 8), "alpha": 2},
     "ugcn": {"hidden": (8, 8)},
     "sgc-ridge": {},
-    "gacl": {"backbone": Backbone(epochs=2, hidden=(8, 8)), "alpha": 2},
 }
 
 

@@ -16,7 +16,13 @@ from undrift.experiments.plan import BenchPlan, PlanRow
 from undrift.experiments.record import tuples
 from undrift.experiments.search import settings_of
 from undrift.experiments.spec import RunSpec
-from undrift.learners.registry import known_method, make_learner, method_class, recorded_name
+from undrift.learners.registry import (
+    SMOKE,
+    known_method,
+    make_learner,
+    method_class,
+    recorded_name,
+)
 from undrift.plugins import Lookup, Registry
 from undrift.storage.toml_text import TomlText
 from undrift.streams.arrival import BY_CLASS, parse_arrival
@@ -96,10 +102,8 @@ def named_plan(name: str, *, stand_ins: bool = False) -> BenchPlan:
 
 def _smoke(_: bool) -> BenchPlan:
     """Minutes on a generated stream: every part of a plan, little of each."""
-    quick, grid = {"epochs": 30}, {"gamma": (0.1, 1.0), "alpha": (1, 8)}
-    rows = [PlanRow(method, method, quick) for method in ("joint", "bare")]
-    rows += [PlanRow(method, method, quick, grid) for method in ("acil", "ds-al", "adr")]
-    return BenchPlan("smoke", "Smoke test", tuple(rows), ("synthetic",), seeds=(0, 1, 2))
+    rows = tuple(PlanRow(method, method, {"epochs": 30}, grid) for method, grid in SMOKE.items())
+    return BenchPlan("smoke", "Smoke test", rows, ("synthetic",), seeds=(0, 1, 2))
 
 
 SETS = Registry("plan", "undrift.plans", {"undrift": {"smoke": _smoke}})

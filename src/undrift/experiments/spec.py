@@ -15,16 +15,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from undrift.checks import validation_message
 from undrift.errors import InputError
-from undrift.learners.registry import DEFAULT, method_class
+from undrift.learners.registry import DEFAULT, FIRST_NAMES, class_for, recorded_name
 from undrift.streams.arrival import BY_CLASS, parse_arrival, place_of
 from undrift.streams.file import is_stream_file, read_stream_file
 
 if TYPE_CHECKING:
     from undrift.learners.parameters import Parameters
-
-# by method: parameters that runs were recorded with under another name. Old names are read; an id
-# keeps the first name, so that what was recorded is found.
-_RENAMED = {"adr": {"merge": "merging"}}
 
 _WORDS = {"true": True, "false": False, "none": None, "null": None}
 
@@ -66,7 +62,7 @@ class RunSpec(BaseModel):
     def _plain(cls, params: dict[str, Any], info: pydantic.ValidationInfo) -> dict[str, Any]:
         for name in params.keys() & {"seed", "device"}:
             raise ValueError(f"{name} is not a parameter of the method, give it beside them")
-        renamed = _RENAMED.get(info.data.get("method", ""), {})
+        renamed = FIRST_NAMES.get(info.data.get("method", ""), {})
         for old in renamed.keys() & params.keys():
             if renamed[old] in params:
                 raise ValueError(f"{old} and {renamed[old]} are one parameter, give {renamed[old]}")
@@ -123,7 +119,7 @@ class RunSpec(BaseModel):
         The content of a stream file stands in the place of its path.
         """
         fields = _canonical(self.model_dump())
-        first = {new: old for old, new in _RENAMED.get(self.method, {}).items()}
+        first = {new: old for old, new in FIRST_NAMES.get(self.method, {}).items()}
         fields["params"] = {first.get(name, name): v for name, v in fields["params"].items()}
         if self.stream_sha256 is not None:
             fields["stream"] = f"sha256:{fields.pop('stream_sha256')}"
@@ -234,7 +230,8 @@ def choose_readings(
     method: str | type[Parameters], texts: Mapping[str, Sequence[Any]]
 ) -> dict[str, Any]:
     """For each name the first of its readings of the right type; none is an `InputError`."""
-    kind = method_class(method) if isinstance(method, str) else method
+    name = method if isinstance(method, str) else recorded_name(method)
+    kind = class_for(name, {name: values[0] for name, values in texts.items()})
     chosen: dict[str, Any] = {}
     for name, values in texts.items():
         for value in values:

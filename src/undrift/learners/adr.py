@@ -20,7 +20,7 @@ from undrift.graphs import Graph
 from undrift.learners.base import Learner
 from undrift.learners.kept import Inventory, Nodes, of_statistics
 from undrift.learners.parameters import Positive
-from undrift.learners.parts.backbone import Backbone, Grid, generator_for
+from undrift.learners.parts.backbone import Backbone, Grid, OngoingBackbone, generator_for
 from undrift.learners.parts.expanded import (
     balanced_rows,
     embedded,
@@ -30,6 +30,7 @@ from undrift.learners.parts.expanded import (
     targets_of,
 )
 from undrift.learners.parts.model_learner import base_training
+from undrift.learners.registry import FIRST_NAMES
 from undrift.merging import RULES, merging_rule
 from undrift.merging.ham import Ham
 from undrift.merging.merger import Adapted, Merger, MergeSettings
@@ -253,7 +254,7 @@ class Adr(AdrStages):
     paper: ClassVar[str] = "Song, Guan and Kong, Analytic Drift Resister"
     keeps: ClassVar[str] = "sums R and Q per layer and of the classifier, two encoders"
     returns: ClassVar[bool] = True
-    renamed: ClassVar[dict[str, str]] = {"merge": "merging"}
+    renamed: ClassVar[dict[str, str]] = FIRST_NAMES["adr"]
     gone: ClassVar[dict[str, Any]] = {
         "solver": "direct",
         "relative_gamma": False,
@@ -268,7 +269,7 @@ class Adr(AdrStages):
     nodes: Nodes = "train"
     logits: Logits = "task"
     balanced: bool = False
-    backbone: Backbone = field(default_factory=Backbone)
+    backbone: OngoingBackbone = field(default_factory=OngoingBackbone)
 
     def __post_init__(self) -> None:
         if self.merging not in ("none", *RULES.names()) and ":" not in self.merging:

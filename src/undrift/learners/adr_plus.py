@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from undrift.learners.adr import AdrStages, Logits, Stages
 from undrift.learners.parameters import Positive
-from undrift.learners.parts.backbone import Backbone, Grid
+from undrift.learners.parts.backbone import Grid, OngoingBackbone
 
 
 @dataclass(kw_only=True)
@@ -50,7 +50,7 @@ class AdrPlus(AdrStages):
     classifier_gamma: Positive = 1.0
     alpha: int = 1
     logits: Logits = "task"
-    backbone: Backbone = field(default_factory=Backbone)
+    backbone: OngoingBackbone = field(default_factory=OngoingBackbone)
 
     def _stages(self) -> Stages:
         return Stages("ham", self.gamma, self.classifier_gamma, "all", False, True)

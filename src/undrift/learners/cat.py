@@ -14,7 +14,7 @@ from undrift.encoders.training import Adam, Losses
 from undrift.graphs import Graph, Hop, disjoint_union, receptive_field
 from undrift.learners.parameters import NotNegativeInt, Positive, PositiveInt
 from undrift.learners.parts.backbone import Grid, edge_free, generator_for
-from undrift.learners.parts.model_learner import ModelLearned, ModelLearner
+from undrift.learners.parts.model_learner import ModelKeeper, ModelLearned
 from undrift.streams.task import Task, joined
 from undrift.typing import Progress, Rows, silent
 
@@ -76,7 +76,7 @@ class CatLearned(ModelLearned):
 
 
 @dataclass(kw_only=True)
-class Cat(ModelLearner):
+class Cat(ModelKeeper):
     """CaT: condense each task to a synthetic graph, and train a new model on all of these.
 
         min over X~ of sum_c || mean_{i in c} E((A^k X)_i) - mean_{j in c} E(x~_j) ||^2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -20,8 +20,6 @@ from undrift.learners.parameters import NotNegative, Positive
 from undrift.learners.parts.backbone import Grid, distillation, task_cross_entropy
 from undrift.learners.parts.model_learner import ModelLearned, ModelLearner, TaskTraining
 from undrift.learners.parts.prototypes import ClassTensors
-
-Projector = Literal["first", "last"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,10 +40,8 @@ class ClassMoments(ClassTensors):
             torch.tensor([float(f.shape[0]) for f in parts], device=embeddings.device).double(),
         )
 
-    def moved(self, projection: Tensor, tolerance: float, projector: Projector) -> ClassMoments:
-        """The moments after a shift: every class goes through `U_c U_c^T P` (see `Dpcr`)."""
-        projectors = torch.stack([class_projector(phi, tolerance) for phi in self.moments])
-        maps = projectors @ projection if projector == "first" else projection @ projectors
+    def moved(self, maps: Tensor) -> ClassMoments:
+        """The moments after a shift, in which class c goes through `maps[c]` (M_c of `Dpcr`)."""
         return ClassMoments(
             torch.einsum("cd,cde->ce", self.means, maps),
             maps.mT @ self.moments @ maps,
@@ -95,8 +91,8 @@ class Dpcr(ModelLearner):
 
     Training has the cross-entropy over the task's classes plus `distill` times the distillation
     of the old logits at `temperature`. P goes from old to new embeddings of the task's training
-    nodes (TSSP), U_c spans a class's own embeddings (CIP). `projector`: U_c U_c^T comes `first`, or
-    `last` as in public code. The moments of a class that comes back are added to its old ones.
+    nodes (TSSP), U_c spans a class's own embeddings (CIP). The moments of a class that comes back
+    are added to its old ones.
     Cost per task: training, C eigendecompositions of d x d. Memory: a model, 8 C (d^2 + d) bytes.
 
     >>> from undrift.testing.graphs import tiny_stream
@@ -115,13 +111,13 @@ class Dpcr(ModelLearner):
     no_sums: ClassVar[tuple[str, ...]] = ("model", "classifier")
     phase: ClassVar[str] = "classify"
     gone: ClassVar[dict[str, Any]] = {"normalise": True}
+    other_form: ClassVar[dict[str, Any]] = {"projector": "first"}
     grid: ClassVar[Grid] = {"gamma": (1.0, 10.0, 100.0), "distill": (1.0, 10.0)}
 
     gamma: Positive = 10.0
     distill: NotNegative = 10.0
     temperature: Positive = 2.0
     tolerance: float = 1e-4
-    projector: Projector = "first"
 
     def __post_init__(self) -> None:
         if not 0 < self.tolerance < 1:
@@ -147,10 +143,15 @@ class Dpcr(ModelLearner):
         moments = ClassMoments.of_rows(embeddings, task.labels[task.train], task.classes)
         if before:
             shift = shift_projection(before.model.embed(task.graph)[task.train], embeddings)
-            moved = before.moments.moved(shift, self.tolerance, self.projector)
+            spaces = [class_projector(phi, self.tolerance) for phi in before.moments.moments]
+            moved = before.moments.moved(self._maps(torch.stack(spaces), shift))
             moments = moved.joined(moments, training.own)
         classifier = functional.normalize(solve(moments.statistics(), self.gamma), dim=0)
         return DpcrLearned(*training.known(model), moments, classifier)
+
+    def _maps(self, projectors: Tensor, shift: Tensor) -> Tensor:
+        """M_c of every class."""
+        return projectors @ shift
 
     def _scores(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
         scores: Tensor = at_nodes(learned.model.double().embed(graph), nodes) @ learned.classifier

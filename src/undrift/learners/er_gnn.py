@@ -18,7 +18,7 @@ from undrift.learners.parts.backbone import Grid, columns_of, edge_free, generat
 from undrift.learners.parts.model_learner import ModelLearned, ModelLearner, TaskTraining
 from undrift.typing import Rows
 
-Sampler = Literal["mf", "cm"]
+Choice = Literal["mf", "cm"]  # of the nodes that a buffer keeps
 _PAIRS = 2**23  # distances held at a time: 64 MB in float64
 
 
@@ -125,7 +125,7 @@ class ErGnn(ModelLearner):
     grid: ClassVar[Grid] = {"sampler": ("mf", "cm"), "distance": (0.05, 0.5, 5.0)}
 
     budget: PositiveInt = 10
-    sampler: Sampler = "cm"
+    sampler: Choice = "cm"
     distance: Positive = 0.5
 
     def _loss(self, training: TaskTraining) -> Loss:

@@ -23,7 +23,7 @@ from undrift.encoders.training import Adam, Losses, Model, Training, balancing, 
 from undrift.errors import InputError
 from undrift.graphs import Graph, disjoint_union
 from undrift.learners.parts.backbone import columns_of, generator_for
-from undrift.learners.parts.model_learner import ModelLearned, ModelLearner
+from undrift.learners.parts.model_learner import ModelKeeper, ModelLearned
 from undrift.streams.task import Task, joined
 from undrift.typing import Progress, silent
 
@@ -85,7 +85,7 @@ class JointLearned(ModelLearned):
 
 
 @dataclass(kw_only=True)
-class Joint(ModelLearner):
+class Joint(ModelKeeper):
     """Joint: after every task, a new model trained on all tasks so far.
 
         L = CE over the training nodes of tasks 0..t

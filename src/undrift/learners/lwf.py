@@ -34,9 +34,8 @@ class Lwf(ModelLearner):
 
         L = CE - strength mean_x sum_{c old} softmax(z_old / T)_c log softmax(z_new / T)_c
 
-    on the task's own training nodes, with logits z and T the `temperature`. `overlapping`, the
-    form of the CGLB code: a sum over s < t of that loss over the classes of tasks 0..s. A class
-    that comes back is distilled like the other old ones, and learned like the new ones.
+    on the task's own training nodes, with logits z and T the `temperature`. A class that comes
+    back is distilled like the other old ones, and learned like the new ones.
 
     >>> from undrift.testing.graphs import tiny_stream
     >>> first, second, _ = tiny_stream()
@@ -51,25 +50,27 @@ class Lwf(ModelLearner):
     paper: ClassVar[str] = "Li and Hoiem, ECCV 2016"
     learned_type: ClassVar[type] = LwfLearned
     gone: ClassVar[dict[str, Any]] = {"logits": "seen"}
+    other_form: ClassVar[dict[str, Any]] = {"overlapping": False}
     grid: ClassVar[Grid] = {"strength": (0.1, 1.0, 10.0), "temperature": (0.2, 2.0, 20.0)}
 
     strength: Positive = 10.0
     temperature: Positive = 0.2
-    overlapping: bool = False
 
     def _loss(self, training: TaskTraining) -> Loss:
         before: LwfLearned | None = training.before
         if before is None:
             return cross_entropy
         teacher = before.model.logits(training.task.graph)
-        sizes = before.sizes if self.overlapping else (len(before.classes),)
 
         def loss(step: TrainingStep) -> Tensor:
-            answers = [teacher[step.nodes, :size] for size in sizes]
-            kept = sum(distillation(step.logits, answer, self.temperature) for answer in answers)
+            kept = self._distilled(step.logits, teacher[step.nodes], before)
             return cross_entropy(step) + self.strength * kept
 
         return loss
+
+    def _distilled(self, student: Tensor, teacher: Tensor, before: LwfLearned) -> Tensor:
+        """What keeps the old answers; the teacher's columns are the classes of `before`."""
+        return distillation(student, teacher, self.temperature)
 
     def _kept(self, training: TaskTraining, model: Model) -> LwfLearned:
         sizes = (*(training.before.sizes if training.before else ()), len(training.classes))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from abc import ABCMeta
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import Collection, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from functools import lru_cache
@@ -59,6 +59,7 @@ class Parameters(metaclass=_TakesAll):
     name: ClassVar[str]
     renamed: ClassVar[dict[str, str]] = {}  # parameters by the names they had, for old records
     gone: ClassVar[dict[str, Any]] = {}  # what went, with the value that stayed; ...: any
+    other_form: ClassVar[dict[str, Any]] = {}  # of the method's other class, with the value here
     why_gone: ClassVar[str] = (
         "is no option any more; leave it out, or take the version that docs/decisions/0022 names"
     )
@@ -175,10 +176,14 @@ class Parameters(metaclass=_TakesAll):
     def _is_gone(cls, name: str, value: Any) -> bool:
         """Whether a parameter went, so that this value, which is how it is now, may be left out."""
         name = cls.renamed.get(name, name)
-        if name not in cls.gone:
+        stayed = _gone(cls)
+        if name not in stayed:
             return False
-        if cls.gone[name] not in (..., value):
-            raise InputError(f"{cls.name} does not do it by {name}={value!r}, which {cls.why_gone}")
+        if stayed[name] not in (..., value):
+            given = f"{name}={value!r}"
+            there = f"needs another class; take undrift.make_learner({cls.name!r}, {given}, ...)"
+            why = there if name in cls.other_form and name not in cls.gone else cls.why_gone
+            raise InputError(f"{cls.name} does not do it by {given}, which {why}")
         return True
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -232,6 +237,14 @@ def _places(kind: type) -> dict[str, _Place]:
         p.field if p.part is None or times[p.field] == 1 else f"{p.part}__{p.field}": p
         for p in found
     }
+
+
+@lru_cache(maxsize=256)
+def _gone(kind: type[Parameters]) -> Mapping[str, Any]:
+    """What went of a learner and its parts or is its other form's, unless it has it itself."""
+    parts = (getattr(hint, "gone", {}) for hint in field_types(kind).values())
+    every, own = ChainMap(kind.gone, kind.other_form, *parts), _places(kind)
+    return {name: stayed for name, stayed in every.items() if name not in own}
 
 
 def _is_part(hint: Any) -> bool:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from undrift.learners.base import Learner
+    from undrift.learners.parameters import Parameters
     from undrift.storage.state import State
 
 REGISTRY = Registry(
@@ -45,6 +46,20 @@ REGISTRY = Registry(
     },
 )
 """Where a method's class is; another package's entry points in `undrift.methods` come after."""
+
+FIRST_NAMES = {"adr": {"merge": "merging"}}
+"""By method: parameters by the first name they had, which ids of runs keep, with today's."""
+
+_TWO: dict[str, tuple[float, ...]] = {"gamma": (0.1, 1.0), "alpha": (1, 8)}
+SMOKE = {"joint": {}, "bare": {}, "acil": _TWO, "ds-al": _TWO, "adr": _TWO}
+"""What the plan `smoke` runs, and what it searches there."""
+
+FORMS = Registry(
+    "other form of method",
+    "undrift.forms",
+    {"propagation": "undrift.learners.private_propagation:PrivatePropagation"},
+)
+"""A second class of a method, by the name of the method: `class_for` says when it is taken."""
 
 RECOMMENDERS = Registry(
     "method",
@@ -171,12 +186,11 @@ def known_method(name: str) -> str:
     return recorded_name(name)
 
 
-def recorded_name(method: str | type[Learner]) -> str:
+def recorded_name(method: str | type[Parameters]) -> str:
     """The name under which a method can be found again: short where it has one."""
     where = method if isinstance(method, str) else f"{method.__module__}:{method.__qualname__}"
-    if where == "undrift.learners.private_propagation:PrivatePropagation":
-        return DEFAULT  # with `epsilon`
-    return next((name for name in REGISTRY.names() if REGISTRY.where(name) == where), where)
+    lists = ((name, each) for each in (REGISTRY, FORMS) for name in each.names())
+    return next((name for name, each in lists if each.where(name) == where), where)
 
 
 def default_learner(seed: int = 0, device: str = "cpu") -> Learner:
@@ -227,8 +241,18 @@ def make_learner(name: str, /, **params: Any) -> Learner:
     >>> make_learner("adr", gamma=0.1).params()["gamma"]
     0.1
     """
-    if name == DEFAULT and params.get("epsilon") is not None:
-        from undrift.learners.private_propagation import PrivatePropagation
+    return class_for(name, params).from_params(**params)
 
-        return PrivatePropagation.from_params(**params)
-    return method_class(name).from_params(**params)
+
+def class_for(name: str, params: Mapping[str, Any]) -> type[Learner]:
+    """The class behind a method's name that takes these settings: its own, or its other form.
+
+    >>> class_for("propagation", {"epsilon": 1.0}).__name__
+    'PrivatePropagation'
+    """
+    kind = method_class(name)
+    here, form = kind.other_form, kind.name
+    other = any(params[name] != here[name] for name in params.keys() & here.keys())
+    if other and (form in FORMS or FORMS.in_a_clone(form)):
+        kind = FORMS.load(form)
+    return kind

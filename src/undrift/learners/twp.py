@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -9,38 +10,52 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from undrift.encoders.encoder import Encoder, linear, whole_graph
+from undrift.encoders.encoder import Encoder, whole_graph
 from undrift.encoders.training import Loss, Model, cross_entropy
 from undrift.graphs import Graph
 from undrift.learners.parameters import NotNegative
 from undrift.learners.parts.backbone import Grid
-from undrift.learners.parts.importance import PenaltyLearned, loss_gradients, with_penalty
-from undrift.learners.parts.model_learner import ModelLearner, TaskTraining
+from undrift.learners.parts.importance import (
+    PenaltyLearned,
+    PenaltyLearner,
+    PerParameter,
+    loss_gradients,
+)
+from undrift.learners.parts.model_learner import TaskTraining
 from undrift.sparse import Csr
 
 
-def topology_gradient(encoder: Encoder, graph: Graph, *, aggregated: bool = False) -> Tensor:
+def topology_gradient(encoder: Encoder, graph: Graph) -> Tensor:
     """The gradient of `||e||_2` with respect to the first weight matrix W_0.
 
         s_uv = leaky_relu( sum(h_u * tanh(h_v)) ),    e_uv = softmax over the edges into v
 
     of an edge u -> v (self-loops are edges), with h = X W_0; the norm is over all edges. Where a
-    layer keeps a node's own features apart (`sage`), h is what goes along the edges. `aggregated`,
-    as in the public code: h is what the layer gives after aggregation, and the slope of leaky_relu
-    is 0.2 in place of 0.01.
+    layer keeps a node's own features apart (`sage`), h is what goes along the edges.
     """
-    layer, weight, batch = encoder.layers[0], encoder.weights[0], whole_graph(encoder, graph)
-    first = layer.inputs if layer.own and not aggregated else 0
+    layer, features = encoder.layers[0], whole_graph(encoder, graph).features
+    first = layer.inputs if layer.own else 0
 
     def scored(live: Tensor) -> Tensor:
-        if aggregated:
-            return linear(layer, batch.hops[: layer.hops], batch.features, live)
-        return (batch.features @ live)[:, : layer.outputs]
+        return (features @ live)[:, : layer.outputs]
 
+    return attention_gradient(encoder, graph, scored, first=first)
+
+
+def attention_gradient(
+    encoder: Encoder,
+    graph: Graph,
+    scored: Callable[[Tensor], Tensor],
+    *,
+    first: int = 0,
+    slope: float = 0.01,
+) -> Tensor:
+    """The same for other h: `scored` makes it of the rows of W_0 from the `first` on."""
+    weight = encoder.weights[0]
     with torch.no_grad():
         h = scored(weight[first:])
         edges = encoder.architecture.operator(graph).to(dtype=h.dtype)
-        squares, upstream = _attention(edges, h, 0.2 if aggregated else 0.01)
+        squares, upstream = _attention(edges, h, slope)
     gradient = torch.zeros_like(weight)
     if squares > 0:  # a graph without edges has no attention to keep
         leaf = weight[first:].detach().requires_grad_()
@@ -69,7 +84,7 @@ def _attention(edges: Csr, h: Tensor, slope: float) -> tuple[float, Tensor]:
 
 
 @dataclass(kw_only=True)
-class Twp(ModelLearner):
+class Twp(PenaltyLearner):
     """TWP: cross-entropy, plus a penalty on what the loss and the attention depend on.
 
         L = CE + sum_{s<t} sum_p I_s (p - theta_s)^2
@@ -77,9 +92,6 @@ class Twp(ModelLearner):
 
     CE is over all classes seen. I_loss = (d CE / d theta)^2 and I_topo = (d ||e||_2 / d theta)^2 at
     theta_s, without dropout; e is the attention between neighbours (`topology_gradient`).
-    `faithful` does what the public code does: e is scored after aggregation with a slope of 0.2,
-    the gradient of ||e||_2 is added to that of CE before it is squared, CE counts twice in
-    training, and with mini-batches I_topo is I_loss.
     Cost: Bare's and a few passes over the edges per task. Memory: three models (`Penalty`).
 
     >>> from undrift.testing.graphs import tiny_stream
@@ -96,31 +108,19 @@ class Twp(ModelLearner):
     display: ClassVar[str] = "TWP"
     family: ClassVar[str] = "regularisation"
     paper: ClassVar[str] = "Liu, Yang and Wang, AAAI 2021"
-    keeps: ClassVar[str] = "one encoder and head, an importance and an anchor per parameter"
-    learned_type: ClassVar[type] = PenaltyLearned
-    no_sums: ClassVar[tuple[str, ...]] = ("model", "penalty")
-    phase: ClassVar[str] = "importance"
     gone: ClassVar[dict[str, Any]] = {"beta": 0.0}
+    other_form: ClassVar[dict[str, Any]] = {"faithful": False}
     grid: ClassVar[Grid] = {"loss_strength": (1e2, 1e4, 1e6, 1e7), "topology_strength": (1e2, 1e4)}
 
     loss_strength: NotNegative = 1e7
     topology_strength: NotNegative = 1e2
-    faithful: bool = False
 
     def _loss(self, training: TaskTraining) -> Loss:
         before: PenaltyLearned | None = training.before
-        fits: Loss = (lambda step: 2 * cross_entropy(step)) if self.faithful else cross_entropy
-        return before.penalty.loss(1.0, fits) if before else fits
+        return before.penalty.loss(1.0) if before else cross_entropy
 
-    def _kept(self, training: TaskTraining, model: Model) -> PenaltyLearned:
-        size, loss, topology = self.backbone.batch_size, self.loss_strength, self.topology_strength
+    def _importance(self, training: TaskTraining, model: Model) -> PerParameter:
         gradients, weights = loss_gradients(training, model)
-        if self.faithful and size is not None and size < gradients.nodes.numel():
-            squares = gradients.squared_batch_means(weights)
-            return with_penalty(training, model, tuple((loss + topology) * f for f in squares))
-        of_loss, graph = gradients.mean(weights), training.task.graph
-        of_edges = topology_gradient(model.encoder, graph, aggregated=self.faithful)
-        first, *rest = (g if self.faithful else torch.zeros_like(g) for g in of_loss)
-        pairs = zip(of_loss, (first + of_edges, *rest), strict=True)
-        importance = tuple(loss * a.square() + topology * b.square() for a, b in pairs)
-        return with_penalty(training, model, importance)
+        first, *rest = (self.loss_strength * g.square() for g in gradients.mean(weights))
+        of_edges = topology_gradient(model.encoder, training.task.graph)
+        return first + self.topology_strength * of_edges.square(), *rest

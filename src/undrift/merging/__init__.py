@@ -33,13 +33,17 @@ RULES = Registry(
 """
 
 
+# by which runs and states of 0.2.0 name it
+_MOVED = {"undrift.merging.fisher:FlooredFisher": "floored-fisher"}
+
+
 def merging_rule(name: str) -> type[Merger]:
     """The class behind a rule's name or `module:Class`; an unknown name prints the list.
 
     >>> merging_rule("fisher").display
     'Fisher merging'
     """
-    found: type[Merger] = RULES.load(name)
+    found: type[Merger] = RULES.load(_MOVED.get(name, name))
     for part in ("name", "display", "empty", "observe", "merge"):
         if not hasattr(found, part):
             raise InputError(

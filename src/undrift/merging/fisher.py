@@ -59,7 +59,6 @@ class Fisher(Rule):
 
     name: ClassVar[str] = "fisher"
     display: ClassVar[str] = "Fisher merging"
-    floor_first: ClassVar[bool] = False
 
     weighted: tuple[Tensor, ...] = ()
     total: tuple[Tensor, ...] = ()
@@ -80,24 +79,14 @@ class Fisher(Rule):
             batch = encoder.prepared(batch_of(encoder, adapted.graph, adapted.nodes))
             logits = adapted.head(encoder.forward(batch))
             fisher = diagonal_fisher(logits, weights, generator=adapted.generator)
-        if self.floor_first:
-            fisher = tuple(part.clamp_min(FLOOR) for part in fisher)
-        return self.add(weights, unit_norm(fisher))
+        return self.add(weights, self.scaled(fisher))
+
+    def scaled(self, fisher: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """What is added of a Fisher."""
+        return unit_norm(fisher)
 
     def merge(self) -> tuple[Tensor, ...]:
         """The weighted mean of what was added, in float64."""
         if not self.total:
             raise nothing_added(self.display)
         return tuple(a / b for a, b in zip(self.weighted, self.total, strict=True))
-
-
-@dataclass(frozen=True, eq=False)
-class FlooredFisher(Fisher):
-    """The same with the floor before the scaling to length 1, the order of the public code.
-
-    Of a model whose Fisher is mostly under the floor, most entries then weigh the same.
-    """
-
-    name: ClassVar[str] = "floored-fisher"
-    display: ClassVar[str] = "Fisher merging, floor first"
-    floor_first: ClassVar[bool] = True

@@ -95,8 +95,9 @@ class Propagation(RowSettings, AdditiveLearner[Plan, PropagationSums, Solved]):
     family: ClassVar[str] = "analytic"
     keeps: ClassVar[str] = "sums over training nodes: R or a part of it, Q, counts"
     learned_type: ClassVar[Any] = Known[Plan, PropagationSums, Solved]
+    other_form: ClassVar[dict[str, Any]] = {"epsilon": None}
     gone: ClassVar[dict[str, Any]] = {
-        **dict.fromkeys(_WITH_NOISE, ...), "epsilon": None, "structure": False
+        **dict.fromkeys(_WITH_NOISE, ...), **other_form, "structure": False
     }  # fmt: skip
     why_gone: ClassVar[str] = (
         "is no option here; for epsilon take undrift.PrivatePropagation, for structure the version "
@@ -172,12 +173,3 @@ class Propagation(RowSettings, AdditiveLearner[Plan, PropagationSums, Solved]):
         }
         selected = selected_variant({name: each.accuracy for name, each in candidates.items()})
         return replace(candidates[selected], variant=selected)
-
-    @classmethod
-    def check_param(cls, name: str, value: Any) -> Any:
-        """The value as the hyperparameter takes it, with noise or without."""
-        if name in _WITH_NOISE:
-            from undrift.learners.private_propagation import PrivatePropagation
-
-            return PrivatePropagation.check_param(name, value)
-        return super().check_param(name, value)

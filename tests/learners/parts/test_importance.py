@@ -17,8 +17,8 @@ from undrift.learners.bare import Bare
 from undrift.learners.parts.backbone import Backbone, generator_for
 from undrift.learners.parts.importance import (
     NodeGradients,
-    Parameters,
     Penalty,
+    PerParameter,
     loss_gradients,
 )
 from undrift.learners.parts.model_learner import TaskTraining
@@ -57,7 +57,7 @@ def differences(model: Model, graph: Graph, nodes: Tensor) -> list[Tensor]:
     return found
 
 
-def close(one: Parameters, other: Parameters, rtol: float) -> bool:
+def close(one: PerParameter, other: PerParameter, rtol: float) -> bool:
     return all(torch.allclose(a, b, rtol=rtol, atol=1e-7) for a, b in zip(one, other, strict=True))
 
 
@@ -129,7 +129,7 @@ def small_model(graph: Graph = GRAPH) -> Model:
     return Backbone(hidden=(5, 4)).model_for(graph, 4, generator_for(0, 0))
 
 
-def slow(model: Model, nodes: Tensor, class_weights: Tensor | None) -> Parameters:
+def slow(model: Model, nodes: Tensor, class_weights: Tensor | None) -> PerParameter:
     """The gradient of torch's own weighted mean over these nodes, on the whole graph."""
     live = trainable(model.parameters)
     there = model.with_parameters(live)
@@ -174,7 +174,7 @@ def test_squares_are_taken_batch_by_batch() -> None:
     assert not close(whole, fast, rtol=1e-4)
 
 
-def drawn(seed: int, classes: int, zeros: float = 0.0) -> Parameters:
+def drawn(seed: int, classes: int, zeros: float = 0.0) -> PerParameter:
     """An encoder weight, a head weight and a head bias; some entries exactly zero."""
     generator = torch.Generator().manual_seed(seed)
     shapes = ((4, 3), (3, classes), (classes,))
@@ -184,11 +184,11 @@ def drawn(seed: int, classes: int, zeros: float = 0.0) -> Parameters:
     )
 
 
-def squares(parameters: Parameters) -> Parameters:
+def squares(parameters: PerParameter) -> PerParameter:
     return tuple(p.square() for p in parameters)
 
 
-def explicit(tasks: list[tuple[Parameters, Parameters]], parameters: Parameters) -> Tensor:
+def explicit(tasks: list[tuple[PerParameter, PerParameter]], parameters: PerParameter) -> Tensor:
     total = torch.zeros((), dtype=torch.float64)
     for importance, anchor in tasks:
         for f, a, p in zip(importance, anchor, parameters, strict=True):

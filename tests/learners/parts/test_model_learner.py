@@ -123,7 +123,7 @@ def test_a_later_task_goes_on_from_the_model_before_it() -> None:
 
 def test_the_base_encoder_is_what_bare_trains_on_the_first_task() -> None:
     task = tiny_stream().task(0)
-    backbone = Backbone(epochs=3, hidden=(8,))
-    found = base_encoder(Acil(seed=5, backbone=backbone), task, lambda *_: None)
-    bare = Bare(seed=5, backbone=backbone).observe(task).learned_.model.encoder
+    small = {"epochs": 3, "hidden": (8,), "seed": 5}
+    found = base_encoder(Acil(**small), task, lambda *_: None)
+    bare = Bare(**small).observe(task).learned_.model.encoder
     assert torch.equal(found.weights[0], bare.weights[0])

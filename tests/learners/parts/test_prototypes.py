@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from paper.public_methods import PublicDpcr
 from tests.harness.references import joint_ridge
 from undrift.learners.dpcr import (
     ClassMoments,
@@ -132,7 +133,9 @@ def test_a_linear_shift_is_undone_exactly(rank: int) -> None:
     shift, labels = draw(8, 8, seed=1), torch.arange(60) % 3
     old, current = draw(60, rank, seed=2) @ draw(rank, 8, seed=5), draw(50, 8, seed=3)
     projection = shift_projection(current, current @ shift)
-    moved = ClassMoments.of_rows(old, labels, (0, 1, 2)).moved(projection, 1e-6, "first")
+    moments = ClassMoments.of_rows(old, labels, (0, 1, 2))
+    spaces = torch.stack([class_projector(phi, 1e-6) for phi in moments.moments])
+    moved = moments.moved(Dpcr()._maps(spaces, projection))
     truth = ClassMoments.of_rows(old @ shift, labels, (0, 1, 2))
     assert torch.allclose(moved.means, truth.means, rtol=1e-5, atol=1e-6)
     assert torch.allclose(moved.moments, truth.moments, rtol=1e-5, atol=1e-5)
@@ -144,7 +147,7 @@ def test_with_the_projector_last_a_class_stays_in_the_space_it_came_from() -> No
     old = draw(30, 2, seed=6) @ draw(2, 8, seed=5)
     moments = ClassMoments.of_rows(old, torch.zeros(30), (0,))
     space, shift = class_projector(moments.moments[0], 1e-6), draw(8, 8, seed=1)
-    moved = moments.moved(shift, 1e-6, "last")
+    moved = moments.moved(PublicDpcr()._maps(space[None], shift))
     rows = old @ shift @ space
     assert torch.allclose(moved.moments[0], rows.T @ rows, rtol=1e-8, atol=1e-8)
     assert torch.allclose(moved.means[0], rows.mean(dim=0))

@@ -17,7 +17,6 @@ from undrift.evaluation.protocols import Protocol
 from undrift.graphs import Graph
 from undrift.graphs.normalise import Normalisation
 from undrift.learners.bare import Bare
-from undrift.learners.parts.backbone import Backbone
 from undrift.streams.stream import TaskStream
 from undrift.testing.graphs import tiny_graph, tiny_stream
 
@@ -136,7 +135,7 @@ def test_masking_by_hand(protocol: Protocol) -> None:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_plain_is_what_evaluate_reports_and_the_oracle_is_never_worse(protocol: Protocol) -> None:
     stream = tiny_stream()
-    learner = Bare(backbone=Backbone(hidden=(8,), epochs=20))
+    learner = Bare(hidden=(8,), epochs=20)
     graded = evaluate(learner, stream, protocol=protocol)
     lift = oracle_lift(learner, stream, protocol)
     assert lift.plain == pytest.approx(graded.by_class.a_f)
@@ -145,7 +144,7 @@ def test_plain_is_what_evaluate_reports_and_the_oracle_is_never_worse(protocol: 
 
 def test_what_cannot_be_attacked_is_named() -> None:
     stream, wrong = tiny_stream(), cast(Any, "rows")
-    learner = Bare(backbone=Backbone(hidden=(4,), epochs=1))
+    learner = Bare(hidden=(4,), epochs=1)
     learner.observe(stream.task(0))
     with pytest.raises(InputError, match=r"has observed 2 classes, but stream 'tiny' has 6; let"):
         oracle_lift(learner, stream)

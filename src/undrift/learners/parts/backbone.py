@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -35,22 +35,19 @@ def generator_for(seed: int, t: int) -> torch.Generator:
 
 @dataclass(frozen=True)
 class Backbone(Training):
-    """The paper's by default: GCN 128-128, dropout 0.5, Adam 1e-3 then 1e-4, 200 epochs.
+    """The paper's by default: GCN 128-128, dropout 0.5, Adam 1e-3, 200 epochs.
 
-    `encoder`, `hidden`, `dropout`, `normalisation`, `hops`: see `Architecture`. `lr` trains the
-    base task, `lr_next` every later one; all else of training is as in `Training`. As in public
-    code: `optimiser`, Adam starts `fresh` with every task or is `carried` on, with twice the model
-    in the state; `dropout_next`, the dropout of tasks after the first (None: the same).
+    `encoder`, `hidden`, `dropout`, `normalisation`, `hops`: see `Architecture`. The rest is as in
+    `Training`.
     """
+
+    gone: ClassVar[dict[str, Any]] = dict.fromkeys(("lr_next", "optimiser", "dropout_next"), ...)
 
     encoder: Kind = "gcn"
     hidden: tuple[int, ...] = (128, 128)
     dropout: float = 0.5
     normalisation: Normalisation = "symmetric"
     hops: int = 2
-    lr_next: float = 1e-4
-    optimiser: Optimiser = "fresh"
-    dropout_next: float | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -60,13 +57,20 @@ class Backbone(Training):
 
     def architecture(self, t: int = 0) -> Architecture:
         """The shape of the encoder, with the dropout of task t."""
-        dropout = self.dropout if t == 0 or self.dropout_next is None else self.dropout_next
-        return Architecture(self.encoder, self.hidden, dropout, self.normalisation, self.hops)
+        shape = self.encoder, self.hidden, self.dropout, self.normalisation, self.hops
+        return Architecture(*shape)
 
     def training(self, t: int) -> Training:
         """The settings of task t."""
-        shared = {f.name: getattr(self, f.name) for f in fields(Training)}
-        return Training(**{**shared, "lr": self.lr if t == 0 else self.lr_next})
+        return Training(**{f.name: getattr(self, f.name) for f in fields(Training)})
+
+    def first(self) -> Backbone:
+        """What training on a first task depends on."""
+        return self
+
+    def between(self, model: Model) -> Model:
+        """What of a model goes on from task to task."""
+        return model.settled()
 
     def encoder_for(self, graph: Graph, generator: torch.Generator) -> Encoder:
         """A new encoder with random weights, for graphs like this and on its device."""
@@ -97,10 +101,10 @@ class Backbone(Training):
         loss: Loss = cross_entropy,
     ) -> Model:
         """The model after training on the task; `classes` are the head's columns in order."""
-        carried, usual = self.optimiser == "carried", model.encoder.architecture
+        usual = model.encoder.architecture
         begun = replace(model, encoder=replace(model.encoder, architecture=self.architecture(t)))
         trained = fit(
-            begun if carried else begun.settled(),
+            self.between(begun),
             task,
             columns_of(task.graph, classes),
             training=self.training(t),
@@ -110,7 +114,39 @@ class Backbone(Training):
             phase=phase,
         )
         ended = replace(trained, encoder=replace(trained.encoder, architecture=usual))
-        return ended if carried else ended.settled()
+        return self.between(ended)
+
+
+@dataclass(frozen=True)
+class OngoingBackbone(Backbone):
+    """One that goes on with every task: `lr` trains the first, `lr_next` every later one.
+
+    As in public code: `optimiser`, Adam starts `fresh` with every task or is `carried` on, with
+    twice the model in the state; `dropout_next`, the dropout of later tasks (None: the same).
+    """
+
+    lr_next: float = 1e-4
+    optimiser: Optimiser = "fresh"
+    dropout_next: float | None = None
+
+    def architecture(self, t: int = 0) -> Architecture:
+        """The shape of the encoder, with the dropout of task t."""
+        shape, later = super().architecture(), self.dropout_next
+        return shape if t == 0 or later is None else replace(shape, dropout=later)
+
+    def training(self, t: int) -> Training:
+        """The settings of task t."""
+        first = super().training(0)
+        return first if t == 0 else replace(first, lr=self.lr_next)
+
+    def first(self) -> Backbone:
+        """What training on a first task depends on: what is carried on from it stays with it."""
+        shared = {f.name: getattr(self, f.name) for f in fields(Backbone)}
+        return self if self.optimiser == "carried" else Backbone(**shared)
+
+    def between(self, model: Model) -> Model:
+        """What of a model goes on from task to task."""
+        return model if self.optimiser == "carried" else super().between(model)
 
 
 def columns_of(graph: Graph, classes: tuple[int, ...]) -> Tensor:

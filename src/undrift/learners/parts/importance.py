@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -14,9 +16,9 @@ from undrift.encoders.encoder import batch_of
 from undrift.encoders.training import Loss, Model, cross_entropy, widened
 from undrift.graphs import Graph
 from undrift.learners.parts.backbone import columns_of
-from undrift.learners.parts.model_learner import ModelLearned, TaskTraining
+from undrift.learners.parts.model_learner import ModelLearned, ModelLearner, TaskTraining
 
-Parameters = tuple[Tensor, ...]
+PerParameter = tuple[Tensor, ...]
 """One tensor per parameter: the encoder's weights, the head's weight, the head's bias."""
 
 DRAWS = 32  # random passes per batch: an entry is right to about 25 %
@@ -35,11 +37,11 @@ class Penalty:
     have no importance for it.
     """
 
-    importance: Parameters
-    anchor: Parameters
+    importance: PerParameter
+    anchor: PerParameter
     rest: float = 0.0
 
-    def add(self, importance: Parameters, anchor: Parameters) -> Penalty:
+    def add(self, importance: PerParameter, anchor: PerParameter) -> Penalty:
         """The penalty with one task more, whose parameters may have more columns."""
         sums, anchors, rest = [], [], self.rest
         before = widened(self.importance, anchor), widened(self.anchor, anchor)
@@ -52,7 +54,7 @@ class Penalty:
             anchors.append(a_old + share * gap)
         return Penalty(tuple(sums), tuple(anchors), rest)
 
-    def __call__(self, parameters: Parameters) -> Tensor:
+    def __call__(self, parameters: PerParameter) -> Tensor:
         """Its value, with a gradient for the parameters."""
         total = parameters[0].new_tensor(self.rest)
         for f, a, p in zip(self.importance, self.anchor, parameters, strict=True):
@@ -61,9 +63,9 @@ class Penalty:
             total = total + torch.dot((f * gap).flatten(), gap.flatten())
         return total
 
-    def loss(self, strength: float, fits: Loss = cross_entropy) -> Loss:
-        """`fits` plus `strength` times the penalty."""
-        return lambda step: fits(step) + strength * self(step.model.parameters)
+    def loss(self, strength: float) -> Loss:
+        """Cross-entropy plus `strength` times the penalty."""
+        return lambda step: cross_entropy(step) + strength * self(step.model.parameters)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,12 +75,27 @@ class PenaltyLearned(ModelLearned):
     penalty: Penalty
 
 
-def with_penalty(training: TaskTraining, model: Model, importance: Parameters) -> PenaltyLearned:
-    """What is known after a task that pulls to its solution from now on."""
-    before: PenaltyLearned | None = training.before
-    own = importance, model.parameters
-    penalty = before.penalty.add(*own) if before else Penalty(*own)
-    return PenaltyLearned(*training.known(model), penalty)
+@dataclass(kw_only=True)
+class PenaltyLearner(ModelLearner):
+    """What EWC and TWP share: every task pulls to its solution, by how much a parameter mattered.
+
+    Cost: Bare's, and what `_importance` needs. Memory: three models (`Penalty`).
+    """
+
+    keeps: ClassVar[str] = "one encoder and head, an importance and an anchor per parameter"
+    learned_type: ClassVar[type] = PenaltyLearned
+    no_sums: ClassVar[tuple[str, ...]] = ("model", "penalty")
+    phase: ClassVar[str] = "importance"
+
+    @abstractmethod
+    def _importance(self, training: TaskTraining, model: Model) -> PerParameter:
+        """How much the task needs each parameter of its solution."""
+
+    def _kept(self, training: TaskTraining, model: Model) -> PenaltyLearned:
+        before: PenaltyLearned | None = training.before
+        own = self._importance(training, model), model.parameters
+        penalty = before.penalty.add(*own) if before else Penalty(*own)
+        return PenaltyLearned(*training.known(model), penalty)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +114,7 @@ class NodeGradients:
     value: NodeValue
     batch_size: int | None = None
 
-    def sum_of_squares(self, generator: torch.Generator, draws: int = DRAWS) -> Parameters:
+    def sum_of_squares(self, generator: torch.Generator, draws: int = DRAWS) -> PerParameter:
         """`sum_n g_n^2` for every parameter, by random signs."""
         sums = self._zeros()
         for exact, passes in self._passes(generator, draws, cauchy=False):
@@ -105,7 +122,7 @@ class NodeGradients:
                 torch._foreach_addcmul_(sums, gradient, gradient, 1.0 if exact else 1 / draws)
         return sums
 
-    def sum_of_sizes(self, generator: torch.Generator, draws: int = DRAWS) -> Parameters:
+    def sum_of_sizes(self, generator: torch.Generator, draws: int = DRAWS) -> PerParameter:
         """`sum_n |g_n|` for every parameter, by Cauchy numbers."""
         sums = self._zeros()
         for exact, passes in self._passes(generator, draws, cauchy=True):
@@ -118,14 +135,14 @@ class NodeGradients:
                 torch._foreach_add_(sums, [log.div_(draws).exp_() for log in found], alpha=unbias)
         return sums
 
-    def mean(self, weights: Tensor) -> Parameters:
+    def mean(self, weights: Tensor) -> PerParameter:
         """`sum_n w_n g_n / sum_n w_n`, in which nodes cancel; the batch size does not matter."""
         total, sums = weights[self.nodes].sum(), self._zeros()
         for gradient, weight in self._batch_means(weights):
             torch._foreach_add_(sums, [g * (weight / total) for g in gradient])
         return sums
 
-    def squared_batch_means(self, weights: Tensor) -> Parameters:
+    def squared_batch_means(self, weights: Tensor) -> PerParameter:
         """The mean over batches of the squared gradient of a batch's mean, as in the CGLB code."""
         sums = self._zeros()
         for gradient, _ in self._batch_means(weights):
@@ -138,7 +155,7 @@ class NodeGradients:
 
     def _passes(
         self, generator: torch.Generator, draws: int, *, cauchy: bool
-    ) -> Iterator[tuple[bool, Iterator[Parameters]]]:
+    ) -> Iterator[tuple[bool, Iterator[PerParameter]]]:
         """By batch: whether it has a pass per node, and what its backward passes give."""
 
         def drawn() -> Tensor:  # on the CPU, so alike on any device
@@ -153,7 +170,7 @@ class NodeGradients:
             numbers = (each.to(values) for each in some)
             yield exact, (torch.autograd.grad(values, live, s, retain_graph=True) for s in numbers)
 
-    def _batches(self, *, often: bool) -> Iterator[tuple[Tensor, Parameters]]:
+    def _batches(self, *, often: bool) -> Iterator[tuple[Tensor, PerParameter]]:
         """Values and parameters, batch by batch; `often`: what many passes share is made once."""
         live = tuple(p.detach().requires_grad_() for p in self.model.parameters)
         model = self.model.with_parameters(live)
@@ -163,13 +180,13 @@ class NodeGradients:
                 batch = model.encoder.prepared(batch) if often else batch
                 yield self.value(model.head(model.encoder.forward(batch)), part), live
 
-    def _batch_means(self, weights: Tensor) -> Iterator[tuple[Parameters, Tensor]]:
+    def _batch_means(self, weights: Tensor) -> Iterator[tuple[PerParameter, Tensor]]:
         """The gradient of each batch's weighted mean, and the sum of its weights."""
         for part, (values, live) in zip(self._parts(), self._batches(often=False), strict=True):
             mine = weights[part].to(values)
             yield torch.autograd.grad(values, live, mine / mine.sum()), mine.sum()
 
-    def _zeros(self) -> Parameters:
+    def _zeros(self) -> PerParameter:
         return tuple(torch.zeros_like(p) for p in self.model.parameters)
 
 

@@ -1,4 +1,4 @@
-"""`ModelLearner`: what every method with one encoder under one head answers in the same way."""
+"""`ModelLearner`: what every method that trains one encoder and head on does in the same way."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from undrift.encoders.training import Loss, Model, cross_entropy
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, at_nodes
 from undrift.learners.kept import Inventory
-from undrift.learners.parts.backbone import Backbone, FeatureTeacher, generator_for
+from undrift.learners.parts.backbone import Backbone, FeatureTeacher, OngoingBackbone, generator_for
 from undrift.sharing import drawn_once
 from undrift.streams.task import Task, joined
 from undrift.typing import Progress, silent
@@ -32,7 +32,7 @@ class ModelLearned:
 
 def base_training(backbone: Backbone, task: Task) -> tuple[object, ...]:
     """What plain training on the first task depends on, beside the generator."""
-    return "base training", backbone, task, task.classes
+    return "base training", backbone.first(), task, task.classes
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,18 +92,16 @@ class TaskTraining:
 
 
 @dataclass(kw_only=True)
-class ModelLearner(Learner, ABC):
+class ModelKeeper(Learner, ABC):
     """A learner whose knowledge has a `model`: its logits are the scores.
 
-    Every task trains the model on `_loss`; then `_kept` says what is known, under the name `phase`
-    in progress and costs. `no_sums`: what is kept that is no sum over rows (`Inventory.rest`).
+    `no_sums`: what is kept that is no sum over rows (`Inventory.rest`).
     """
 
     returns: ClassVar[bool] = True
     keeps: ClassVar[str] = "one encoder and head"
     learned_type: ClassVar[Any] = ModelLearned
     no_sums: ClassVar[tuple[str, ...]] = ("model",)
-    phase: ClassVar[str] = ""
 
     backbone: Backbone = field(default_factory=Backbone)
 
@@ -112,6 +110,30 @@ class ModelLearner(Learner, ABC):
         self._check_graph(graph)
         model: Model = self.learned_.model
         return model.embed(graph).cpu()
+
+    def _scores(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
+        return at_nodes(learned.model.double().logits(graph), nodes)
+
+    def _hops(self, learned: Any, graph: Graph, nodes: Tensor) -> int | Tensor | None:
+        return self.backbone.architecture().reach
+
+    def _temperature(self, learned: Any) -> float | None:
+        return 1.0
+
+    def _inventory(self, learned: Any) -> Inventory:
+        return Inventory(rest=self.no_sums)
+
+
+@dataclass(kw_only=True)
+class ModelLearner(ModelKeeper):
+    """One whose model every task trains on `_loss`; then `_kept` says what is known.
+
+    `phase`: the name of the latter in progress and costs.
+    """
+
+    phase: ClassVar[str] = ""
+
+    backbone: OngoingBackbone = field(default_factory=OngoingBackbone)
 
     def _learn(self, task: Task, progress: Progress) -> Any:
         training, phase = self._training(task), progress if self.phase else silent
@@ -131,15 +153,3 @@ class ModelLearner(Learner, ABC):
     def _kept(self, training: TaskTraining, model: Model) -> Any:
         """What is known with the trained model; the data is still there."""
         return ModelLearned(*training.known(model))
-
-    def _scores(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
-        return at_nodes(learned.model.double().logits(graph), nodes)
-
-    def _hops(self, learned: Any, graph: Graph, nodes: Tensor) -> int | Tensor | None:
-        return self.backbone.architecture().reach
-
-    def _temperature(self, learned: Any) -> float | None:
-        return 1.0
-
-    def _inventory(self, learned: Any) -> Inventory:
-        return Inventory(rest=self.no_sums)

@@ -42,7 +42,7 @@ class Markup:
 
 
 @dataclass(frozen=True)
-class Grid:
+class Panel:
     """A table on a page: streams over their columns, the `first` before them; all escaped."""
 
     first: Sequence[str]
@@ -51,7 +51,7 @@ class Grid:
     lines: Sequence[Sequence[str]]
 
 
-def accuracy_grids(table: Comparison, markup: Markup, width: int = 8) -> list[Grid]:
+def accuracy_grids(table: Comparison, markup: Markup, width: int = 8) -> list[Panel]:
     """Accuracies and the paper's, where there are any, whole streams in `width` columns each."""
     groups: dict[str, list[_Column]] = {stream: [] for stream in table.streams}
     for stream, columns in groups.items():
@@ -64,7 +64,7 @@ def accuracy_grids(table: Comparison, markup: Markup, width: int = 8) -> list[Gr
     return _grids(table, markup, groups, width)
 
 
-def cost_grids(table: Comparison, markup: Markup, width: int = 9) -> list[Grid]:
+def cost_grids(table: Comparison, markup: Markup, width: int = 9) -> list[Panel]:
     """What the rows cost, without the columns that no run measured."""
     groups: dict[str, list[_Column]] = {}
     for stream in table.streams:
@@ -82,7 +82,7 @@ def _grids(
     groups: Mapping[str, Sequence[_Column]],
     width: int,
     *more: _Column,
-) -> list[Grid]:
+) -> list[Panel]:
     """Whole streams side by side in `width` columns, after the names of the rows and `more`."""
     packed: list[list[str]] = []
     for stream, columns in groups.items():
@@ -99,7 +99,7 @@ def _grids(
         titles = {s: markup.escape(stream_title(s, stand_in=s in table.stand_ins)) for s in streams}
         spans = [(title, len(groups[stream])) for stream, title in titles.items()]
         lines = [[*line] for line in zip(*(texts for _, texts in [*first, *columns]), strict=True)]
-        grids.append(Grid([name for name, _ in first], spans, [n for n, _ in columns], lines))
+        grids.append(Panel([name for name, _ in first], spans, [n for n, _ in columns], lines))
     return grids
 
 
@@ -150,7 +150,7 @@ def markdown_table(table: Comparison) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _markdown_grid(grid: Grid) -> str:
+def _markdown_grid(grid: Panel) -> str:
     # no cell goes over several columns: ours name the stream, the rest follow
     streams = [title for title, width in grid.streams for _ in range(width)]
     named = zip(streams, grid.names, strict=True)
@@ -230,12 +230,12 @@ _LATEX = Markup(
 )
 
 
-def _captioned(table: Comparison, caption: str, grids: Sequence[Grid]) -> list[tuple[str, str]]:
+def _captioned(table: Comparison, caption: str, grids: Sequence[Panel]) -> list[tuple[str, str]]:
     numbers = [f" ({at} of {len(grids)})" if grids[1:] else "" for at in range(1, len(grids) + 1)]
     return [(caption + n, _tabular(table, grid)) for n, grid in zip(numbers, grids, strict=True)]
 
 
-def _tabular(table: Comparison, grid: Grid) -> str:
+def _tabular(table: Comparison, grid: Panel) -> str:
     """Two lines of headers (streams over their columns), then the rows, bounds ruled off."""
     spans, rules, at = [""] * len(grid.first), "", len(grid.first) + 1
     for title, width in grid.streams:
