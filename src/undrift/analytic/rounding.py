@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from undrift.analytic.additive import Rounded
+    from undrift.analytic.thin_sums import AnySums
 
 UNIT = 2.0**-53
 """The largest relative error of one operation in float64."""
@@ -14,9 +18,6 @@ UNIT = 2.0**-53
 _LARGEST = 4.0  # of many rows, over their root mean square
 _SAFETY = 4.0  # times the rounding that is likely
 _ALIKE = 512  # rows that are alike, whose errors weigh as one error of the whole sum
-
-Rounded = Any
-"""`ClassSums` or `ThinSums`, which know what rounding left of them (`rounding`)."""
 
 
 def of_rows(rows: int, trace: float) -> float:
@@ -61,7 +62,7 @@ def drawn(sizes: Tensor, noise: torch.Generator) -> Tensor:
 class Linear(NamedTuple):
     """Scores `z W + b` of rows z, and the sums over rows that W was solved from."""
 
-    sums: Rounded
+    sums: AnySums
     weights: Tensor
     offset: Tensor | None = None
 

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Self, final
+from typing import Any, ClassVar, Literal, NamedTuple, Self, cast, final
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from undrift.learners.kept import Inventory
 from undrift.learners.ledger import HeldBatch, Ledger, check_still_in
 from undrift.learners.nodes import Ids, Nodes, node_index, places_in_other
 from undrift.learners.old_states import as_of_today
-from undrift.learners.reading import Reading
+from undrift.learners.reading import Learned, Reading
 from undrift.learners.registry import recorded_name
 from undrift.learners.small_classes import LEAST_ROWS, bounded, check_class_rows, has_noise
 from undrift.machine import check_device
@@ -50,10 +50,6 @@ class Revision(NamedTuple):
     subtracted: int
     added: int
     rows: int
-
-
-Learned = Any
-"""What a method knows: its own frozen dataclass, with `classes` in order and `num_features`."""
 
 
 @dataclass(kw_only=True)
@@ -120,7 +116,7 @@ class Learner(Reading):
         """What is known with another batch (None: none) for one; `changed` nodes of both."""
         raise NotImplementedError
 
-    def _merged(self, other: Any) -> Learned:
+    def _merged(self, other: Self) -> Learned:
         """What is known with all that another learner of this class knows."""
         raise NotImplementedError
 
@@ -130,6 +126,7 @@ class Learner(Reading):
 
     # the verbs ---------------------------------------------------------------------------
 
+    @final
     def observe(self, batch: Any, *, again: bool = False, progress: Progress = silent) -> Self:
         """Learn a batch; afterwards its data may be deleted. A rejected batch changes nothing.
 
@@ -148,6 +145,7 @@ class Learner(Reading):
         self.scaling_ = units or self.scaling_
         return self
 
+    @final
     def forget(
         self,
         batch: Any,
@@ -167,23 +165,23 @@ class Learner(Reading):
         """
         self._must("forgets", "forget")
         moved = self._moved(self.as_task(batch))
-        asked = None if nodes is None else node_index(nodes, moved.graph).unique().tolist()
-        digest = self._digest(moved)
-        held, out, there = self._held(moved, digest, asked or (), again=again)
-        ledger, after, changed = self._ledger(), None, None
-        more = None if asked is None else check_still_in(asked, out, again=again)
-        if more == []:
+        asked = () if nodes is None else node_index(nodes, moved.graph).unique().tolist()
+        held, out, there = self._held(moved, asked, again=again)
+        gone = (*out, *check_still_in(asked, out, again=again))
+        if nodes is not None and gone == out:
             return self
-        left = None if more is None else without(moved, _index(moved, (*out, *more)))
-        if more is None or left is None:  # nothing of it is left
-            known = ledger.forgotten(held)
-        else:
-            after = _isolating(there, more)
-            changed = changed_by_isolating(there, after, _index(there, more))
-            known = ledger.without(digest, held, (*out, *more), self._digest(left))
-        self.learned_, self.batches_ = self._replaced(there, after, changed, progress)[0], known
+        left = None if nodes is None else without(moved, _index(moved, gone))
+        if left is None:  # nothing of it is left
+            self._exchange(there, None, None, self._ledger().forgotten(held), progress)
+            return self
+        more = gone[len(out) :]
+        after = _isolating(there, more)
+        changed = changed_by_isolating(there, after, _index(there, more))
+        known = self._ledger().without(self._digest(moved), held, gone, self._digest(left))
+        self._exchange(there, after, changed, known, progress)
         return self
 
+    @final
     def revise(
         self,
         before: Any,
@@ -201,14 +199,27 @@ class Learner(Reading):
         self._must("forgets", "revise")
         was, now = (self._moved(self.as_task(batch)) for batch in (before, after))
         self._check_task(now)
-        held, out, there = self._held(was, self._digest(was), again=again)
+        held, out, there = self._held(was, again=again)
         still = places_in_other(out, ids, now.graph)
         known = self._ledger().revised(held, self._digest(now), still, again=again)
         then = _isolating(now, still)
-        found = self._replaced(there, then, changed_nodes(there, then, ids), progress)
-        (self.learned_, revision), self.batches_ = found, known
+        return self._exchange(there, then, changed_nodes(there, then, ids), known, progress)
+
+    @final
+    def _exchange(
+        self,
+        before: Task,
+        after: Task | None,
+        changed: Masks | None,
+        batches: Ledger,
+        progress: Progress,
+    ) -> Revision:
+        """Put one batch in the place of another, all of it or nothing."""
+        learned, revision = self._replaced(before, after, changed, progress)
+        self.learned_, self.batches_ = learned, batches
         return revision
 
+    @final
     def merge(self, other: Learner, *, again: bool = False) -> Self:
         """Add what another learner knows, as if this one had observed its batches as well.
 
@@ -223,7 +234,7 @@ class Learner(Reading):
                 f"cannot merge {self.display} with {getattr(other, 'display', type(other))}; both "
                 "must be of one method"
             )
-        same = self.plan_ is not None and self.plan_ == other.plan_
+        same = bool(self.planned) and self.plan_ is not None and self.plan_ == other.plan_
         planned = self.planned if same else ()
         self._check_same_params(other.params(), "the other learner has", planned)
         if other.scaling_ != self.scaling_ and self.learned_ is not None:
@@ -238,18 +249,26 @@ class Learner(Reading):
             self.batches_ = known
         return self
 
+    @final
     def sibling(self) -> Self:
-        """An empty learner for which rows mean the same, so that the two can `merge`."""
+        """An empty learner for which rows mean the same, so that the two can `merge`.
+
+        Before its first batch a learner must have been given a plan.
+        """
         self._must("merges", "have a sibling")
-        if self.learned_ is None:
+        if self.plan_ is None and self.learned_ is None:
+            pin = ", or give a plan" if "plan" in self.params() else ""
             raise InputError(
                 "what rows depend on is fixed by the first batch; observe one, then make a sibling"
+                f"{pin}"
             )
         made = self.clone()
-        made.learned_, made.scaling_ = self._emptied(), self.scaling_
+        made.learned_ = None if self.learned_ is None else self._emptied()
+        made.scaling_ = self.scaling_
         made.batches_ = self._ledger().sibling()
         return made
 
+    @final
     def can(self, verb: Verb) -> bool:
         """Whether this learner `returns`, `forgets` or `merges`, its hyperparameters considered."""
         name, _, value = self.verbs_need.partition("=")
@@ -272,6 +291,7 @@ class Learner(Reading):
         """Whether it must be shown all tasks so far at once (`TaskStream.until`): a bound."""
         return False
 
+    @final
     def state(self, *, batches: bool = True) -> State:
         """Everything needed to go on, as named tensors and plain values.
 
@@ -287,6 +307,7 @@ class Learner(Reading):
             values[SCALING] = self.scaling_.as_plain()
         return State(recorded_name(type(self)), self.params(), on_cpu, values)
 
+    @final
     def save(self, path: str | Path, *, least_rows: int = LEAST_ROWS) -> None:
         """Write the learner as one file, whole or not at all; `undrift.load` reads it.
 
@@ -296,6 +317,7 @@ class Learner(Reading):
         check_class_rows(self.class_rows(), least_rows)
         save_state(path, self.state())
 
+    @final
     def load(self, state: State) -> Self:
         """Go on from a state of the same method with the same hyperparameters."""
         if state.method not in (self.name, recorded_name(type(self))):
@@ -317,17 +339,19 @@ class Learner(Reading):
             self._check_fit()
         return self
 
+    @final
     def class_rows(self) -> dict[int, int] | None:
         """How many training nodes stand behind each class; None where it is not told."""
         if bounded(self):
             return None
-        known = self.learned_
+        known: Any = self.learned_
         parts = (known, *(getattr(known, name, None) for name in ("sums", "moments", "prototypes")))
         counts = next((part.counts for part in parts if hasattr(part, "counts")), None)
         if counts is None:
             return None
         return dict(zip(self.classes_, (round(float(n)) for n in counts), strict=True))
 
+    @final
     def inventory(self) -> Inventory:
         """What the state is made of: sums over rows, and the rest. Nothing large is made for it."""
         return Inventory() if self.learned_ is None else self._inventory(self.learned_)
@@ -336,16 +360,19 @@ class Learner(Reading):
         """How far rounding may have moved scores (`AdditiveLearner`); None: no promise."""
         return None
 
+    @final
     def nbytes(self) -> int:
         """Bytes of all tensors in `state()`: the size of what is kept."""
         return 0 if self.learned_ is None else packed_bytes(self.settle().learned_)
 
     # batches and graphs as the method sees them ------------------------------------------------
 
+    @final
     def as_task(self, batch: Any, ids: Ids | None = None) -> Task:
         """A batch as this learner sees it: the function `as_task`, with its seed."""
         return as_task(batch, self.seed, ids, validation=self.validates)
 
+    @final
     def scaled(self, task: Task) -> Task:
         """The task as the method sees it: its columns in the units of `scaling_`."""
         if not isinstance(self.scaling_, Scaling):  # an encoding: rows came in its units
@@ -364,10 +391,10 @@ class Learner(Reading):
 
     @final
     def _held(
-        self, task: Task, digest: str, nodes: Sequence[int] = (), *, again: bool
+        self, task: Task, nodes: Sequence[int] = (), *, again: bool
     ) -> tuple[HeldBatch | None, tuple[int, ...], Task]:
         """The entry of a batch that is in, the nodes that are out of it, and it without them."""
-        held, out = self._ledger().find(digest, nodes, again=again)
+        held, out = self._ledger().find(self._digest(task), nodes, again=again)
         there = _isolating(task, out)
         self._check_known(there)
         return held, out, there
@@ -395,7 +422,8 @@ class Learner(Reading):
     def _check_fit(self) -> None:
         """Predict a node without features: parts of a state that do not fit each other fail."""
         try:
-            probe = Graph.from_arrays(np.zeros((1, self.learned_.num_features)), [[], []])
+            known = cast(Learned, self.learned_)
+            probe = Graph.from_arrays(np.zeros((1, known.num_features)), [[], []])
             if self.scores(probe).shape != (1, len(self.classes_)):
                 raise ValueError("scores of another shape")
         except Exception as error:  # whatever torch makes of such parts
