@@ -35,11 +35,12 @@ HOOKS: dict[type, set[str]] = {
     Additive: {"scored", "below_zero", "shaken", "emptied", "classes", "_beside"},
 }
 # what `AdditiveLearner` answers for every sum, and no method
-OF_SUMS = {"settle", "ranking", "exactness", "_told", "_grouped"}
+OF_SUMS = {"settle", "ranking", "exactness", "_judged", "_grouped"}
 # what a few are asked: who overrides it, and why
 EXCEPTIONS = {
     ("DsAl", "_learn"): "in its published form the order of batches counts",
     ("Propagation", "plan_"): "a plan can be given before any batch",
+    ("Propagation", "plan_note"): "it alone decides a plan by what a batch tells",
     ("Propagation", "check_param"): "it also names the settings of the form with noise",
     ("PrivatePropagation", "take"): "sums without noise are refused",
     ("AdrStages", "kinds"): "a rule is chosen by name",
@@ -105,7 +106,7 @@ def test_a_method_overrides_its_few_hooks_alone(kind: type[Learner]) -> None:
 
 @pytest.mark.parametrize(
     ("base", "name"),
-    [(Bare, "observe"), (Ugcn, "novelty"), (Ugcn, "_told"), (AcilPlan, "within_reach")],
+    [(Bare, "observe"), (Ugcn, "novelty"), (Ugcn, "_judged"), (AcilPlan, "within_reach")],
 )
 def test_one_that_overrides_more_is_found(base: type, name: str) -> None:
     more = type("More", (base,), {name: lambda self: None})

@@ -34,7 +34,7 @@ from undrift.graphs import Graph
 from undrift.learners.base import Learner, Revision
 from undrift.learners.kept import Inventory, kept_sums
 from undrift.learners.nodes import Nodes
-from undrift.learners.novelty import Told, drifts, groups, told
+from undrift.learners.novelty import Judged, drifts, groups, judged
 from undrift.sharing import once
 from undrift.storage.state import pack, unpack
 from undrift.streams.task import Masks, Task, is_digest_of, joined
@@ -293,9 +293,9 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
         return None if strangeness is None else strangeness.report(alarms)
 
     @final
-    def _told(self, graph: Graph, nodes: Nodes | None, *, scored: bool = False) -> Told | None:
+    def _judged(self, graph: Graph, nodes: Nodes | None, *, scored: bool = False) -> Judged | None:
         strangeness = self.settle().known.strange
-        return None if strangeness is None else told(self, strangeness, graph, nodes, scored=scored)
+        return None if strangeness is None else judged(self, strangeness, graph, nodes, scored=scored)
 
     @final
     def _grouped(self, graph: Graph, nodes: Nodes) -> Tensor | None:

@@ -61,8 +61,8 @@ class Learner(Reading):
     (`forget` and `revise` are exact), `merges` (`merge` equals training on both). `verbs_need` is a
     setting without which it cannot, such as `cleansing=False`, and `why_not` the reason.
 
-    `batches_`: which batches are in, so that none is counted or subtracted twice. `seed`: the only
-    source of randomness.
+    `batches_`: which batches are in, so that none is counted or subtracted twice. `notes_`: what to
+    know of batches that were observed here. `seed`: the only source of randomness.
 
     >>> sorted(Learner.__abstractmethods__)  # what a method must write
     ['_learn', '_scores']
@@ -89,6 +89,7 @@ class Learner(Reading):
     )
 
     batches_: Ledger | None = field(default=None, init=False, repr=False, compare=False)
+    notes_: tuple[str, ...] = field(default=(), init=False, repr=False, compare=False)
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -133,7 +134,7 @@ class Learner(Reading):
         Nodes without a label are context: their features and edges count, their rows do not. Of a
         `Graph`, a fifth of the labelled nodes are for validation where the method `validates`
         (`as_task`). A batch that is in already is an error; `again=True` counts it once more, but
-        not with `epsilon`.
+        not with `epsilon`. `notes_` says if a first batch tells too little for what it decides.
         """
         self._check_again(again)
         task = self.as_task(batch)
@@ -141,7 +142,9 @@ class Learner(Reading):
         moved = self._moved(task)
         known = self._ledger().observed(self._digest(moved), again=again)
         units = task.graph.encoding if self.learned_ is None else self.scaling_
+        note = self.plan_note(task)
         self.learned_, self.batches_ = self._learn(moved, progress), known
+        self.notes_ += (note,) if note else ()
         self.scaling_ = units or self.scaling_
         return self
 
@@ -279,6 +282,10 @@ class Learner(Reading):
     @property
     def plan_(self) -> Any:
         """Every decision about rows, as a value to share, where a method has one; else None."""
+        return None
+
+    def plan_note(self, task: Task) -> str | None:
+        """What is wrong with this first batch, where it decides a plan and tells too little."""
         return None
 
     @property

@@ -30,7 +30,7 @@ _LOOKS = 256  # random directions through which rows are seen to be grouped
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class Judged:
     """What sums tell of nodes: scores, if they were asked for, and how strange each node looks."""
 
     strangeness: Strangeness
@@ -43,9 +43,9 @@ class Told:
         return self.strangeness.novelty(self.strange)
 
 
-def told(
+def judged(
     learner: Additive, strangeness: Strangeness, graph: Graph, nodes: Nodes | None, *, scored: bool
-) -> Told:
+) -> Judged:
     """Of all or these nodes; rows are made once, and distances averaged over neighbours."""
     index = None if nodes is None else node_index(nodes, graph)
     field = None if index is None else ReceptiveField.of(graph, index, SMOOTHED)
@@ -53,9 +53,9 @@ def told(
     scores, raw = _seen(learner, strangeness, graph, around, scored=scored)
     strange = smoothed(inner, strangeness.scores(raw).cpu()).cpu()
     if index is None:
-        return Told(strangeness, scores.cpu(), strange)
+        return Judged(strangeness, scores.cpu(), strange)
     at = index.cpu() if field is None else field.at.cpu()
-    return Told(strangeness, scores.cpu()[at if scored else at[:0]], strange[at])
+    return Judged(strangeness, scores.cpu()[at if scored else at[:0]], strange[at])
 
 
 def groups(learner: Additive, graph: Graph, nodes: Nodes) -> Tensor:

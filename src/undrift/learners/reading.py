@@ -13,7 +13,7 @@ from torch import Tensor
 from undrift.errors import InputError
 from undrift.graphs import Encoding, Graph, ReceptiveField, Scaling
 from undrift.learners.nodes import Nodes, node_index
-from undrift.learners.novelty import Told
+from undrift.learners.novelty import Judged
 from undrift.learners.parameters import Parameters, Seed
 from undrift.sharing import is_shared
 from undrift.streams.any_graph import as_graph
@@ -86,7 +86,7 @@ class Reading(Parameters):
         """What scores are divided by to be the logits of probabilities; None: there are none."""
         return None
 
-    def _told(self, graph: Graph, nodes: Nodes | None, *, scored: bool = False) -> Told | None:
+    def _judged(self, graph: Graph, nodes: Nodes | None, *, scored: bool = False) -> Judged | None:
         """What sums tell of nodes, with scores if asked for; None: there are none that do."""
         return None
 
@@ -162,7 +162,7 @@ class Reading(Parameters):
         `energy`, `-T logsumexp(scores / T)`, or `softmax`, minus the largest probability.
         """
         graph = self._checked(graph)
-        found = self._told(graph, nodes) if kind is None else None
+        found = self._judged(graph, nodes) if kind is None else None
         if found is not None:
             return found.strange
         scores = self.scores(graph, nodes).double()
@@ -184,7 +184,7 @@ class Reading(Parameters):
         True
         """
         graph = self._checked(graph)
-        found = self._told(graph, nodes)
+        found = self._judged(graph, nodes)
         if found is None:
             raise self._no_sums("tell how strange known nodes look")
         return found.novelty
@@ -254,7 +254,7 @@ class Reading(Parameters):
     def judged(self, graph: Any, nodes: Nodes | None = None) -> tuple[Tensor, Tensor | None]:
         """Scores and novelty, from rows that are made once; no novelty where it is not told."""
         graph = self._checked(graph)
-        found = self._told(graph, nodes, scored=True)
+        found = self._judged(graph, nodes, scored=True)
         if found is None:
             return self.scores(graph, nodes), None
         return found.scores, found.novelty

@@ -130,7 +130,8 @@ class Propagation(RowSettings, AdditiveLearner[Plan, PropagationSums, Solved]):
         why = decides_badly(len(task.classes), task.graph.num_edges, int(task.train.sum()))
         return why and (
             f"the first batch decides for good how rows are made, and {why}; learn a larger one "
-            "first, or pin a plan made of one: undrift learner new DIR --plan OTHER/plan.json"
+            "first, or pin a plan made of one: Propagation(plan=...), or undrift learner new DIR "
+            "--plan OTHER/plan.json"
         )
 
     def _plan(self, task: Task, progress: Progress) -> Plan:
