@@ -24,11 +24,10 @@ KINDS = [*(method_class(name) for name in METHODS), PrivatePropagation]
 FUNCTIONS = FunctionType, property, classmethod, staticmethod, cached_property
 
 # what a method writes
+OWN = {"_learn", "_scores", "_temperature", "_inventory"}
 HOOKS: dict[type, set[str]] = {
-    Learner: {"_learn", "_scores", "_hops", "_temperature", "_inventory"}
-    | {"_replaced", "_merged", "_emptied"},
-    ModelLearner: {"_loss", "_kept", "_training", "_learn", "_inventory"}
-    | {"_scores", "_temperature"},
+    Learner: {*OWN, "_hops", "_replaced", "_merged", "_emptied"},
+    ModelLearner: {*OWN, "_loss", "_kept", "_training"},
     AdditiveLearner: {"_plan", "_sums", "_solve"},
     RowPlan: {"rows_of", "furthest", "looks", "scored_rows", "noise_rows", "rare_columns"},
     ScoredRows: {"hops", "scores", "pieces", "rows"},
@@ -109,14 +108,10 @@ def test_a_method_overrides_its_few_hooks_alone(kind: type[Learner]) -> None:
     [(Bare, "observe"), (Ugcn, "novelty"), (Ugcn, "_judged"), (AcilPlan, "within_reach")],
 )
 def test_one_that_overrides_more_is_found(base: type, name: str) -> None:
-    more = type("More", (base,), {name: lambda self: None})
-    assert misfits(more) == {name}
-
-
-def test_a_hook_that_a_base_adds_is_found() -> None:
-    base = type("Base", (Ugcn,), {"_more": lambda self: None})
-    assert may_be_overridden(base) - may_be_overridden(Ugcn) == {"_more"}
-    assert misfits(type("Method", (base,), {"_more": lambda self: 1})) == {"_more"}
+    assert misfits(type("More", (base,), {name: lambda self: None})) == {name}
+    adds = type("Adds", (base,), {"_more": lambda self: None})
+    assert may_be_overridden(adds) - may_be_overridden(base) == {"_more"}
+    assert misfits(type("Method", (adds,), {"_more": lambda self: 1})) == {"_more"}
 
 
 def test_help_of_the_default_method_fits_on_two_screens() -> None:

@@ -295,7 +295,9 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
     @final
     def _judged(self, graph: Graph, nodes: Nodes | None, *, scored: bool = False) -> Judged | None:
         strangeness = self.settle().known.strange
-        return None if strangeness is None else judged(self, strangeness, graph, nodes, scored=scored)
+        if strangeness is None:
+            return None
+        return judged(self, strangeness, graph, nodes, scored=scored)
 
     @final
     def _grouped(self, graph: Graph, nodes: Nodes) -> Tensor | None:
