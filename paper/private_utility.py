@@ -84,7 +84,7 @@ class _Prepared:
             learner.take(fixed, *learner.released(sums, learner.account_))
         learner.settle()
         features = fixed.feature_map("mix")
-        scores = features.scored(self.rows, learner.learned_.answer.weights)
+        scores = features.scored(self.rows, learner.known.answer.weights)
         return torch.tensor(learner.classes_)[scores.argmax(dim=1)]
 
 

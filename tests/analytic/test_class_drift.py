@@ -79,7 +79,7 @@ def test_rows_of_a_batch_that_share_neighbours_do_not_look_moved() -> None:
         known = learner.known
         found = learner.observe(second).drift_since(known, second)
         alarms += sum(each.p < 0.05 for each in found.values())
-        sums = known.plan.scored_sums(known.sums, known.answer)
+        sums = known.sums.scored(known.answer)
         new = learner._sums(known.plan, second, None, silent)[1].variants[known.answer.variant]
         plain += sum(each.p < 0.05 for each in class_drift(sums, new) if each)
     assert alarms <= 12  # of 80

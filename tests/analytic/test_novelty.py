@@ -185,7 +185,7 @@ def test_rarity_of_columns_with_an_encoders_beside_is_that_of_whole_rows() -> No
     weights = torch.ones(rows.shape[1], 2, dtype=torch.float64)
     rare = torch.arange(rows.shape[1], dtype=torch.float64)
     asked = replace(told.strange, weights=weights, rare=rare)
-    found = plan.seen(answer, first.graph, None, asked, scored=False)[1]
+    found = asked.seen(plan.scored_rows(answer, first.graph, None).pieces())
     assert torch.allclose(found, asked.seen([rows]), rtol=1e-5)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor
@@ -33,7 +33,7 @@ class RunningMean(Learner):
     returns: ClassVar[bool] = True
 
     def _learn(self, task: Task, progress: Progress) -> Sums:
-        x, old = task.graph.features.to_dense(), self.learned_
+        x, old = task.graph.features.to_dense(), cast("Sums | None", self.learned_)
         classes = joined(self.classes_, task.classes)
         total, count = torch.zeros(len(classes), x.shape[1]), torch.zeros(len(classes), 1)
         if old is not None:

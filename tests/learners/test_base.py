@@ -56,6 +56,8 @@ SEEN = quick().observe(tiny_stream().task(0))
     ("call", "message"),
     [
         (lambda: setattr(Adr(), "seed", 0.5), "seed must be a whole number, not 0.5"),
+        (lambda: Bare(seed=-1), r"from 0 to 2\*\*63 - 1, not -1"),
+        (lambda: setattr(Adr(), "seed", 2**63), r"from 0 to 2\*\*63 - 1"),
         (lambda: SEEN.predict(tiny_graph(features=5)), "has 5 features per node, but 12 were"),
         (lambda: quick().predict(tiny_graph()), "observe a batch before predicting"),
         (lambda: quick().set_params(gamma=0.5).load(SEEN.state()), r"with gamma=1\.0, this .*0\.5"),

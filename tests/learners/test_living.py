@@ -139,22 +139,6 @@ def test_the_batch_an_encoder_was_trained_on_stays(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LIVING)
-def test_a_node_at_a_time_is_one_batch(name: str) -> None:
-    """Every labelled node of a graph is learned from, so no batch moves a node's part."""
-    graph = tiny_graph(nodes=24)
-    empty = LIVING[name]().observe(BASE).sibling()
-    whole = graph.isolated(torch.arange(24))
-    whole = replace(whole, labels=torch.arange(24) % 6)
-    once = empty.clone().load(empty.state()).observe(whole)
-    pieces = empty.clone().load(empty.state())
-    for i in reversed(range(24)):
-        pieces.observe(whole.subgraph(torch.tensor([i])))
-    order = [pieces.classes_.index(c) for c in once.classes_]
-    left, right = once.scores(graph), pieces.scores(graph)[:, order]
-    torch.testing.assert_close(left, right, rtol=1e-9, atol=1e-9 * float(left.abs().max()))
-
-
-@pytest.mark.parametrize("name", LIVING)
 def test_progress_of_every_stage_goes_from_nothing_to_all(name: str) -> None:
     told: dict[str, list[tuple[int, int]]] = {}
 

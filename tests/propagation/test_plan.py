@@ -47,7 +47,8 @@ def test_a_pinned_plan_is_in_force_before_any_batch(kind: str, tmp_path: Path) -
 def test_learners_of_one_plan_merge_without_a_sibling() -> None:
     decided = Propagation(hops=3).observe(tiny_stream().task(0))
     plan = decided.plan_
-    one, other = Propagation(plan=plan), Propagation(plan=plan)
+    one = Propagation(plan=plan)
+    other = one.sibling()  # before any data
     other.observe(tiny_stream().task(1))
     one.observe(tiny_stream().task(2)).merge(other)
     decided.merge(one)  # its plan came from its settings, theirs from it
@@ -129,7 +130,10 @@ def test_the_note_says_how_to_pin_and_only_where_the_batch_decides() -> None:
     task = Propagation().as_task(
         Graph.from_arrays(torch.eye(4), [[0, 1], [1, 2]], torch.tensor([0, 0, 1, 1]))
     )
-    assert "--plan" in (Propagation().plan_note(task) or "")
+    (note,) = Propagation().observe(task).notes_
+    assert "plan=" in note
+    assert "4 training nodes" in note
     enough = Propagation().observe(tiny_batch((0, 1)))
+    assert enough.notes_ == ()
     assert enough.plan_note(task) is None
     assert Propagation(plan=enough.plan_).plan_note(task) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import torch
 from torch import Tensor
@@ -14,8 +14,40 @@ from torch.nn.functional import pad
 from undrift.analytic.rounding import combined
 from undrift.errors import InputError
 
+if TYPE_CHECKING:
+    from undrift.analytic.thin_sums import AnySums
+
 PRIOR_ROWS = 20.0
 """Rows of pooled variance that each class's own is shrunk by."""
+
+
+class SumsLike(Protocol):
+    """Sums with a column per class; an `Additive` has all of this but `counts`.
+
+    Those that are no class sums tell an audit what they are by `kept(plan, classes)`.
+    """
+
+    @property
+    def counts(self) -> Tensor:
+        """Rows per class."""
+
+    def __add__(self, other: Self) -> Self: ...
+    def __sub__(self, other: Self) -> Self: ...
+
+    def select(self, columns: Sequence[int]) -> Self:
+        """With these classes in this order; -1 is a class without rows."""
+
+    def emptied(self) -> Self:
+        """The sum of no rows and no classes."""
+
+    def below_zero(self, before: Self) -> bool:
+        """Whether more was subtracted from `before` than it held."""
+
+    def shaken(self, noise: torch.Generator) -> Self:
+        """With noise that is larger than their rounding."""
+
+    def scored(self, solution: Any) -> AnySums | None:
+        """The class sums over the rows that a solution scores; None: there are none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +89,18 @@ class Additive:
         if more <= 0:
             return self
         return self._each(lambda table: pad(table, (0, more)), lambda part: part.grow(classes))
+
+    def scored(self, solution: Any) -> Any:
+        """The class sums over the rows that a solution scores; None: there are none."""
+        return None
+
+    def below_zero(self, before: Self) -> bool:
+        """Whether more was subtracted from `before` than it held, as far as sums can tell."""
+        return False
+
+    def shaken(self, noise: torch.Generator) -> Self:
+        """The same sums with noise that is larger than their rounding."""
+        return self
 
     def emptied(self) -> Self:
         """The sum of no rows and no classes, over the same columns."""
@@ -101,6 +145,29 @@ class Additive:
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in self.agreed}
 
 
+class Parted(Additive):
+    """Sums that are made of others: of the first one is asked what all would answer alike."""
+
+    @property
+    def counts(self) -> Tensor:
+        """Rows per class."""
+        counts: Tensor = self._first.counts
+        return counts
+
+    def below_zero(self, before: Self) -> bool:
+        """Whether the first one is."""
+        return bool(self._first.below_zero(before._first))
+
+    def shaken(self, noise: torch.Generator) -> Self:
+        """With each of them shaken."""
+        return self._each(lambda table: table, lambda part: part.shaken(noise))
+
+    @property
+    def _first(self) -> Any:
+        value = next(iter(self._parts().values()))
+        return next(iter(value.values())) if isinstance(value, dict) else value
+
+
 class Rounded(Additive):
     """Sums over rows that know what rounding left of them: with a whole Gram, or a thin one.
 
@@ -120,6 +187,10 @@ class Rounded(Additive):
     def count(self) -> int:
         """How many rows."""
         return int(self.counts.sum())
+
+    def scored(self, solution: Any) -> Self:
+        """These: there are no others."""
+        return self
 
     @property
     def width(self) -> int:

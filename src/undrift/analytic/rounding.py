@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from undrift.analytic.additive import Rounded
+    from undrift.analytic.thin_sums import AnySums
 
 UNIT = 2.0**-53
 """The largest relative error of one operation in float64."""
@@ -14,9 +18,6 @@ UNIT = 2.0**-53
 _LARGEST = 4.0  # of many rows, over their root mean square
 _SAFETY = 4.0  # times the rounding that is likely
 _ALIKE = 512  # rows that are alike, whose errors weigh as one error of the whole sum
-
-KnowsRounding = Any
-"""`ClassSums` or `ThinSums`, which know what rounding left of them (`rounding`)."""
 
 
 def of_rows(rows: int, trace: float) -> float:
@@ -27,19 +28,19 @@ def of_rows(rows: int, trace: float) -> float:
     return (math.sqrt(rows / 3) + rows / _ALIKE) * trace
 
 
-def combined(one: KnowsRounding, other: KnowsRounding, sign: int) -> float:
+def combined(one: Rounded, other: Rounded, sign: int) -> float:
     """The rounding of a sum or a difference: squares of independent errors add up."""
     if sign < 0 and one is other:
         return 0.0  # exactly nothing is left
     return math.hypot(one.rounding, other.rounding, one.trace + sign * other.trace)
 
 
-def likely(sums: KnowsRounding) -> float:
+def likely(sums: Rounded) -> float:
     """What rounding left of the sums; a state that did not keep it is taken as summed in one go."""
     return UNIT * max(float(sums.rounding), of_rows(sums.count, sums.trace))
 
 
-def level(sums: KnowsRounding) -> float:
+def level(sums: Rounded) -> float:
     """Noise that is larger than rounding."""
     return _SAFETY * likely(sums)
 
@@ -61,7 +62,7 @@ def drawn(sizes: Tensor, noise: torch.Generator) -> Tensor:
 class Linear(NamedTuple):
     """Scores `z W + b` of rows z, and the sums over rows that W was solved from."""
 
-    sums: KnowsRounding
+    sums: AnySums
     weights: Tensor
     offset: Tensor | None = None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 
@@ -229,7 +229,7 @@ class Draft(Steps):
         learner = theirs.learner
         if learner.learned_ is not None:  # ids of classes stand nowhere else in a sum
             known = tuple(ids[other.names[c]] for c in learner.learned_.classes)
-            learner.learned_ = replace(learner.learned_, classes=known)
+            learner.learned_ = replace(cast(Any, learner.learned_), classes=known)
         checked = not (mine.assumes_disjoint or other.assumes_disjoint)
         checked = checked and not set(self.keys).isdisjoint(theirs.keys)
         self.bring(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from torch import Tensor
 
@@ -21,7 +21,7 @@ from undrift.typing import Progress, Rows
 
 
 @dataclass(frozen=True, eq=False)
-class AcilPlan(RowPlan):
+class AcilPlan(RowPlan[Classifier]):
     """What rows depend on: an encoder, the digest of its batch (`trained_on`), an expansion."""
 
     rare_columns: ClassVar[bool] = False
@@ -44,7 +44,7 @@ class AcilPlan(RowPlan):
 
 
 @dataclass(kw_only=True)
-class Acil(AdditiveLearner[AcilPlan, Any, Classifier]):
+class Acil(AdditiveLearner[AcilPlan, ClassSums, Classifier]):
     """ACIL: an encoder trained on the base task and frozen, and all classes in closed form.
 
         H = relu(f W_psi),    W = (sum H^T H + gamma I)^-1 sum H^T Y    over all tasks
@@ -91,6 +91,6 @@ class Acil(AdditiveLearner[AcilPlan, Any, Classifier]):
         return AcilPlan(*where, self.alpha, self.seed)
 
     def _solve(
-        self, plan: AcilPlan, classes: tuple[int, ...], sums: Any, progress: Progress
+        self, plan: AcilPlan, classes: tuple[int, ...], sums: ClassSums, progress: Progress
     ) -> Classifier:
         return Classifier(solve(weighed(sums, balanced=self.balanced), self.gamma))

@@ -14,38 +14,57 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from hashlib import sha256
-from typing import Any, ClassVar, Generic, Self, TypeVar, cast, final
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, cast, final
 
 import torch
 from torch import Tensor
 
-from undrift.analytic.additive import arranged
+from undrift.analytic.additive import SumsLike, arranged
 from undrift.analytic.class_drift import ClassDrift
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.novelty import NoveltyReport, Strangeness
 from undrift.analytic.rounding import Linear
 from undrift.analytic.statistics import one_hot
-from undrift.analytic.thin_sums import AnySums
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, Revision
-from undrift.learners.kept import Inventory, of_class_sums
+from undrift.learners.kept import Inventory, kept_sums
 from undrift.learners.nodes import Nodes
-from undrift.learners.novelty import drifts
+from undrift.learners.novelty import Judged, drifts, groups, judged
 from undrift.sharing import once
 from undrift.storage.state import pack, unpack
 from undrift.streams.task import Masks, Task, is_digest_of, joined
 from undrift.typing import Progress, Rows, silent
 
 
-class RowPlan(ABC):
+class Answer(Protocol):
+    """What sums come to; with `weights`, and perhaps `offset`, where scores are linear in them."""
+
+    @property
+    def temperature(self) -> float | None:
+        """What scores are divided by to be logits; None: they are none."""
+
+    def scores(self, rows: Rows) -> Tensor:
+        """A column per class."""
+
+
+S = TypeVar("S", bound=SumsLike)
+A = TypeVar("A", bound=Answer)
+Found = tuple[tuple[int, ...], S]
+"""Classes, and sums with a column for each."""
+
+
+class RowPlan(ABC, Generic[A]):
     """What rows depend on beside their batch: a frozen dataclass that makes the rows of nodes.
 
-    One that was trained on a batch has its digest as `trained_on`: that batch cannot be forgotten.
-    `rare_columns`: whether a row in columns that others hardly have is strange.
+    A plan must say `rows_of` and `furthest`. It may say four things more: what each node looks at
+    (`looks`), which rows are scored (`scored_rows`), how noise reaches them (`noise_rows`), and
+    whether a row in columns that others hardly have is strange (`rare_columns`). One that was
+    trained on a batch has its digest as `trained_on`: that batch cannot be forgotten.
     """
 
     rare_columns: ClassVar[bool] = True
@@ -57,19 +76,32 @@ class RowPlan(ABC):
 
     @property
     @abstractmethod
-    def furthest(self) -> int:
-        """How many hops away a row looks."""
+    def furthest(self) -> int | None:
+        """How many hops away a row looks; None: at the whole graph."""
 
     def looks(self, graph: Graph, nodes: Tensor, hops: int) -> Tensor:
         """Whether the rows of these nodes look so many hops away."""
-        return torch.full(nodes.shape, hops <= self.furthest, device=nodes.device)
+        return torch.full(nodes.shape, hops <= (self.furthest or 0), device=nodes.device)
 
+    def scored_rows(
+        self, solution: A, graph: Graph, nodes: Tensor | None, dtype: torch.dtype = torch.float64
+    ) -> ScoredRows[A]:
+        """The rows by which a solution scores these nodes (None: all): all columns, or some."""
+        return ScoredRows(self, solution, graph, nodes, dtype)
+
+    def noise_rows(self, graph: Graph, nodes: Tensor, noise: Tensor) -> Tensor:
+        """About the rows of these nodes, were every node's features noise: the mean over hops."""
+        return summed_over_hops(graph, nodes, noise, self.furthest or 0)
+
+    @final
     def within_reach(self, graph: Graph, changed: Tensor) -> Tensor:
         """A mask of the nodes whose rows look at one of these (a mask), and these.
 
         A row that looks k + 1 hops away lies behind one that looks k hops in the same direction,
         as evidence grows with every hop. So the search goes ring by ring.
         """
+        if self.furthest is None:
+            return torch.ones_like(changed)
         links, seen, hops = graph.adjacency.t(), changed.clone(), 0
         ring = changed.nonzero().flatten()
         while ring.numel():
@@ -80,56 +112,45 @@ class RowPlan(ABC):
             seen[ring] = True
         return seen
 
-    def score_hops(self, solution: Any, graph: Graph, nodes: Tensor) -> int | Tensor | None:
-        """How many hops away the scores of these nodes look; None: at much of the graph."""
-        return self.furthest
 
-    def scores(
-        self, solution: Any, graph: Graph, nodes: Tensor | None, *, ranked: bool = False
-    ) -> Tensor:
-        """Scores of all or these nodes; `ranked`: up to a positive factor per node, for less."""
-        found: Tensor = solution.scores(self.rows_of(graph, nodes))
-        return found
-
-    def scored_sums(self, sums: Any, solution: Any) -> AnySums | None:
-        """The sums over the rows that are scored; None: there are none of this kind."""
-        return sums if isinstance(sums, AnySums) else None
-
-    def noise_rows(self, graph: Graph, nodes: Tensor, noise: Tensor) -> Tensor:
-        """About the rows of these nodes, were every node's features noise: the mean over hops."""
-        held, total = noise, noise.clone()
-        for _ in range(self.furthest):
-            held = graph.operator.times(held)
-            total += held
-        return total[nodes]
-
-    def seen(
-        self,
-        solution: Any,
-        graph: Graph,
-        nodes: Tensor | None,
-        strangeness: Strangeness,
-        scored: bool,
-    ) -> tuple[Tensor, Tensor]:
-        """Scores, if asked for, and what `strangeness` asks of the rows of all or these nodes."""
-        scores = self.scores(solution, graph, nodes) if scored else strangeness.weights[:0]
-        return scores, strangeness.seen([self.rows_of(graph, nodes)])
-
-    def inventory(self, sums: Any, classes: tuple[int, ...]) -> Inventory:
-        """Which tensors of the state are sums over rows, and which are not."""
-
-        def rows(graph: Graph, nodes: Tensor) -> Tensor:
-            return self.rows_of(graph, nodes).double().to_dense()
-
-        kept = of_class_sums("classifier", sums, rows, classes, ("sums",))
-        return Inventory((kept,), rest=("plan", "solution"))
+def summed_over_hops(graph: Graph, nodes: Tensor, columns: Tensor, hops: int) -> Tensor:
+    """`sum_k A^k C` at these nodes."""
+    held, total = columns, columns.clone()
+    for _ in range(hops):
+        held = graph.operator.times(held)
+        total += held
+    return total[nodes]
 
 
-P = TypeVar("P", bound=RowPlan)
-S = TypeVar("S", bound=Any)  # `Additive`, which no union of classes is for a type checker
-A = TypeVar("A", bound=Any)
-Found = tuple[tuple[int, ...], S]
-"""Classes, and sums with a column for each."""
+@dataclass(frozen=True, eq=False)
+class ScoredRows(Generic[A]):
+    """The rows by which a solution scores some nodes (None: all), made when they are used."""
+
+    plan: RowPlan[A]
+    solution: A
+    graph: Graph
+    nodes: Tensor | None
+    dtype: torch.dtype
+
+    def hops(self) -> int | Tensor | None:
+        """How many hops away they look, all or each; None: at much of the graph."""
+        return self.plan.furthest
+
+    def scores(self, *, ranked: bool = False) -> Tensor:
+        """A row of scores per node; `ranked`: up to a positive factor per node, for less."""
+        return self.solution.scores(self.rows)
+
+    def pieces(self) -> Iterable[Rows]:
+        """The rows, some at a time."""
+        return (self.rows,)
+
+    @cached_property
+    def rows(self) -> Rows:
+        """All of them at once."""
+        return self.plan.rows_of(self.graph, self.nodes)
+
+
+P = TypeVar("P", bound=RowPlan[Any])
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +191,7 @@ class Known(Generic[P, S, A]):
     @cached_property
     def strange(self) -> Strangeness | None:
         """How strange rows look to the sums; None where they are no class sums."""
-        sums = self.plan.scored_sums(self.sums, self.answer)
+        sums = self.sums.scored(self.answer)
         return None if sums is None else Strangeness.of(sums, rarity=self.plan.rare_columns)
 
     def plus(self, found: tuple[int, ...], sums: S) -> Known[P, S, A]:
@@ -201,7 +222,10 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
     """A learner whose knowledge is a sum over rows that are a fixed function of their batch.
 
     What is known is a function of the rows that are in, to rounding: so it has every verb.
-    Validation nodes are not used.
+    Validation nodes are not used. A method writes `_plan`, `_sums` and `_solve`, and no other verb;
+    each is a pure function of its arguments. Two methods depart from it, and say so: the published
+    form of `ds-al`, in which the order of batches counts, has a `_learn` of its own, and
+    `private_propagation` draws noise in its `_sums`.
     """
 
     returns: ClassVar[bool] = True
@@ -227,30 +251,35 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
         nodes = train.nonzero().flatten()
         targets, inputs = one_hot(task.labels[nodes], task.classes), (plan, task, within)
         rows = partial(plan.rows_of, task.graph, nodes)
-        sums: Any = once(lambda: ClassSums.of(rows(), targets), "class sums", *inputs)
+        sums = once(lambda: ClassSums.of(rows(), targets), "class sums", *inputs)
         progress("accumulate", 1, 1)
-        return task.classes, sums
+        return task.classes, cast("S", sums)
 
     @abstractmethod
     def _solve(self, plan: P, classes: tuple[int, ...], sums: S, progress: Progress) -> A:
-        """What these sums come to: a value with `scores` and `temperature`.
-
-        `weights`, and perhaps `offset`: what scores are linear in, for `exactness`.
-        """
+        """What these sums come to."""
 
     # reading -----------------------------------------------------------------------------
 
     @property
+    @final
     def known(self) -> Known[P, S, A]:
         """What was learned, of a learner that has observed something."""
         return cast("Known[P, S, A]", self.learned_)
 
+    @property
+    def plan_(self) -> P | None:
+        """What rows depend on, decided by the first batch; None before."""
+        return None if self.learned_ is None else self.known.plan
+
+    @final
     def ranking(self, graph: Any, nodes: Nodes | None = None) -> Tensor:
         """Scores up to a positive factor per node, where that costs less."""
         graph, index = self._narrowed(graph, nodes)
         with torch.no_grad():
-            return self._scores(self.known, graph, index, ranked=True).cpu()
+            return self._scored_rows(self.known, graph, index).scores(ranked=True).cpu()
 
+    @final
     def novelty_report(self, alarms: float = 0.05) -> NoveltyReport | None:
         """What would be detected of each class if it were unknown; None: sums do not tell.
 
@@ -264,24 +293,46 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
         return None if strangeness is None else strangeness.report(alarms)
 
     @final
-    def _scores(
-        self, learned: Known[P, S, A], graph: Graph, nodes: Tensor | None, *, ranked: bool = False
-    ) -> Tensor:
+    def _judged(self, graph: Graph, nodes: Nodes | None, *, scored: bool = False) -> Judged | None:
+        strangeness = self.settle().known.strange
+        if strangeness is None:
+            return None
+        return judged(self, strangeness, graph, nodes, scored=scored)
+
+    @final
+    def _grouped(self, graph: Graph, nodes: Nodes) -> Tensor | None:
+        return None if self.settle().known.strange is None else groups(self, graph, nodes)
+
+    @final
+    def _scored_rows(
+        self,
+        learned: Known[P, S, A],
+        graph: Graph,
+        nodes: Tensor | None,
+        dtype: torch.dtype = torch.float64,
+    ) -> ScoredRows[A]:
         there = None if nodes is None else nodes.to(self.device)
-        return learned.plan.scores(learned.answer, graph.to(self.device), there, ranked=ranked)
+        plan: RowPlan[A] = learned.plan
+        return plan.scored_rows(learned.answer, graph.to(self.device), there, dtype)
+
+    @final
+    def _scores(self, learned: Known[P, S, A], graph: Graph, nodes: Tensor | None) -> Tensor:
+        return self._scored_rows(learned, graph, nodes).scores()
 
     @final
     def _hops(self, learned: Known[P, S, A], graph: Graph, nodes: Tensor) -> int | Tensor | None:
-        return learned.plan.score_hops(learned.answer, graph, nodes)
+        return learned.plan.scored_rows(learned.answer, graph, nodes).hops()
 
     @final
     def _temperature(self, learned: Known[P, S, A]) -> float | None:
-        return cast("float | None", learned.answer.temperature)
+        return learned.answer.temperature
 
     @final
     def _inventory(self, learned: Known[P, S, A]) -> Inventory:
-        return learned.plan.inventory(learned.sums, learned.classes)
+        kept = kept_sums(learned.plan, learned.sums, learned.classes)
+        return Inventory(tuple(kept), rest=("plan", "solution"))
 
+    @final
     def settle(self, *, progress: Progress = silent) -> Self:
         """Solve what was put off; predicting and saving do it on their own."""
         if self.learned_ is not None and self.known.solution is None:
@@ -292,6 +343,7 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
             self.learned_ = replace(known, solution=solution)
         return self
 
+    @final
     def exactness(self) -> float | None:
         """How far rounding may have moved scores, over the largest score of a class's mean.
 
@@ -300,10 +352,11 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
         which feature variant is used, or whether there is a solution. Cost: three solutions.
         """
         known = self.settle().known if self.classes_ else None
-        sums = known and known.plan.scored_sums(known.sums, known.answer)
+        sums = None if known is None else known.sums.scored(known.answer)
         if known is None or sums is None or not hasattr(known.answer, "weights"):
             return None
-        noise, answers = torch.Generator().manual_seed(0), [known.answer]
+        noise = torch.Generator().manual_seed(0)
+        answers: list[Any] = [known.answer]  # with weights
         try:
             for _ in range(3):
                 shaken = known.sums.shaken(noise)
@@ -313,6 +366,7 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
         usual, *others = (Linear(sums, a.weights, getattr(a, "offset", None)) for a in answers)
         return max(usual.moved(other) for other in others)
 
+    @final
     def drift_since(self, before: Known[P, S, A] | None, batch: Any) -> dict[int, ClassDrift]:
         """How far a batch that was learned after `before` was known has moved each class of it."""
         if before is None or before.solution is None or self.learned_ is None:
@@ -321,7 +375,6 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
 
     # the verbs ---------------------------------------------------------------------------
 
-    @final
     def _learn(self, task: Task, progress: Progress) -> Known[P, S, A]:
         if self.learned_ is None:
             plan = self._plan(task, progress)
@@ -338,6 +391,7 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
         self.learned_, self.batches_ = known, replace(self._ledger(), complete=False)
         return self
 
+    @final
     def give_back(self, classes: tuple[int, ...], sums: S) -> Self:
         """Subtract the sums of a batch that were made elsewhere: the other way of `take`."""
         self._must("forgets", "forget")
@@ -366,12 +420,13 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
         return known.less(old, new), Revision(*(int(mask.sum()) for mask in rows))
 
     @final
-    def _merged(self, other: Any) -> Known[P, S, A]:
+    def _merged(self, other: Self) -> Known[P, S, A]:
         if self.map_digest() != other.map_digest():
+            shared = ", or give both one plan" if "plan" in self.params() else ""
             raise InputError(
                 "rows mean different things to the two learners: each fixed its feature map by its "
-                "own first batch; make one the sibling() of the other before it observes anything, "
-                "or give both one plan"
+                f"own first batch; make one the sibling() of the other before it observes anything"
+                f"{shared}"
             )
         sums = other.known.sums
         if sums.counts.device != torch.device(self.device):
@@ -384,6 +439,7 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
     def _emptied(self) -> Known[P, S, A]:
         return Known((), self.known.plan, self.known.sums.emptied())
 
+    @final
     def map_digest(self) -> str:
         """A SHA-256 of what rows depend on: learners with the same one can merge."""
         if self.learned_ is None:

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -90,15 +90,14 @@ class AdrStages(Learner):
     def embed(self, graph: Graph) -> Tensor:
         """The encoder's embeddings of every node: what must not drift."""
         self._check_graph(graph)
-        merged: Encoder = self.learned_.merged
-        return merged.embed(graph).cpu()
+        return cast(AdrLearned, self.learned_).merged.embed(graph).cpu()
 
     @abstractmethod
     def _stages(self) -> Stages:
         """The settings of the stages."""
 
     def _learn(self, task: Task, progress: Progress) -> AdrLearned:
-        before: AdrLearned | None = self.learned_
+        before = cast("AdrLearned | None", self.learned_)
         stages, t = self._stages(), before.tasks if before else 0
         classes = joined(before.classes if before else (), task.classes)
         generator = generator_for(self.seed, t)

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Self, final
+from typing import Any, ClassVar, Literal, NamedTuple, Self, cast, final
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from undrift.learners.kept import Inventory
 from undrift.learners.ledger import HeldBatch, Ledger, check_still_in
 from undrift.learners.nodes import Ids, Nodes, node_index, places_in_other
 from undrift.learners.old_states import as_of_today
-from undrift.learners.reading import Reading
+from undrift.learners.reading import Learned, Reading
 from undrift.learners.registry import recorded_name
 from undrift.learners.small_classes import LEAST_ROWS, bounded, check_class_rows, has_noise
 from undrift.machine import check_device
@@ -52,10 +52,6 @@ class Revision(NamedTuple):
     rows: int
 
 
-Learned = Any
-"""What a method knows: its own frozen dataclass, with `classes` in order and `num_features`."""
-
-
 @dataclass(kw_only=True)
 class Learner(Reading):
     """A method of class-incremental learning: observe tasks, classify every class ever seen.
@@ -65,8 +61,8 @@ class Learner(Reading):
     (`forget` and `revise` are exact), `merges` (`merge` equals training on both). `verbs_need` is a
     setting without which it cannot, such as `cleansing=False`, and `why_not` the reason.
 
-    `batches_`: which batches are in, so that none is counted or subtracted twice. `seed`: the only
-    source of randomness.
+    `batches_`: which batches are in, so that none is counted or subtracted twice. `notes_`: what to
+    know of batches that were observed here. `seed`: the only source of randomness.
 
     >>> sorted(Learner.__abstractmethods__)  # what a method must write
     ['_learn', '_scores']
@@ -93,6 +89,7 @@ class Learner(Reading):
     )
 
     batches_: Ledger | None = field(default=None, init=False, repr=False, compare=False)
+    notes_: tuple[str, ...] = field(default=(), init=False, repr=False, compare=False)
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
@@ -120,7 +117,7 @@ class Learner(Reading):
         """What is known with another batch (None: none) for one; `changed` nodes of both."""
         raise NotImplementedError
 
-    def _merged(self, other: Any) -> Learned:
+    def _merged(self, other: Self) -> Learned:
         """What is known with all that another learner of this class knows."""
         raise NotImplementedError
 
@@ -130,13 +127,14 @@ class Learner(Reading):
 
     # the verbs ---------------------------------------------------------------------------
 
+    @final
     def observe(self, batch: Any, *, again: bool = False, progress: Progress = silent) -> Self:
         """Learn a batch; afterwards its data may be deleted. A rejected batch changes nothing.
 
         Nodes without a label are context: their features and edges count, their rows do not. Of a
         `Graph`, a fifth of the labelled nodes are for validation where the method `validates`
         (`as_task`). A batch that is in already is an error; `again=True` counts it once more, but
-        not with `epsilon`.
+        not with `epsilon`. `notes_` says if a first batch tells too little for what it decides.
         """
         self._check_again(again)
         task = self.as_task(batch)
@@ -144,10 +142,13 @@ class Learner(Reading):
         moved = self._moved(task)
         known = self._ledger().observed(self._digest(moved), again=again)
         units = task.graph.encoding if self.learned_ is None else self.scaling_
+        note = self.plan_note(task)
         self.learned_, self.batches_ = self._learn(moved, progress), known
+        self.notes_ += (note,) if note else ()
         self.scaling_ = units or self.scaling_
         return self
 
+    @final
     def forget(
         self,
         batch: Any,
@@ -167,23 +168,23 @@ class Learner(Reading):
         """
         self._must("forgets", "forget")
         moved = self._moved(self.as_task(batch))
-        asked = None if nodes is None else node_index(nodes, moved.graph).unique().tolist()
-        digest = self._digest(moved)
-        held, out, there = self._held(moved, digest, asked or (), again=again)
-        ledger, after, changed = self._ledger(), None, None
-        more = None if asked is None else check_still_in(asked, out, again=again)
-        if more == []:
+        asked = () if nodes is None else node_index(nodes, moved.graph).unique().tolist()
+        held, out, there = self._held(moved, asked, again=again)
+        gone = (*out, *check_still_in(asked, out, again=again))
+        if nodes is not None and gone == out:
             return self
-        left = None if more is None else without(moved, _index(moved, (*out, *more)))
-        if more is None or left is None:  # nothing of it is left
-            known = ledger.forgotten(held)
-        else:
-            after = _isolating(there, more)
-            changed = changed_by_isolating(there, after, _index(there, more))
-            known = ledger.without(digest, held, (*out, *more), self._digest(left))
-        self.learned_, self.batches_ = self._replaced(there, after, changed, progress)[0], known
+        left = None if nodes is None else without(moved, _index(moved, gone))
+        if left is None:  # nothing of it is left
+            self._exchange(there, None, None, self._ledger().forgotten(held), progress)
+            return self
+        more = gone[len(out) :]
+        after = _isolating(there, more)
+        changed = changed_by_isolating(there, after, _index(there, more))
+        known = self._ledger().without(self._digest(moved), held, gone, self._digest(left))
+        self._exchange(there, after, changed, known, progress)
         return self
 
+    @final
     def revise(
         self,
         before: Any,
@@ -201,14 +202,27 @@ class Learner(Reading):
         self._must("forgets", "revise")
         was, now = (self._moved(self.as_task(batch)) for batch in (before, after))
         self._check_task(now)
-        held, out, there = self._held(was, self._digest(was), again=again)
+        held, out, there = self._held(was, again=again)
         still = places_in_other(out, ids, now.graph)
         known = self._ledger().revised(held, self._digest(now), still, again=again)
         then = _isolating(now, still)
-        found = self._replaced(there, then, changed_nodes(there, then, ids), progress)
-        (self.learned_, revision), self.batches_ = found, known
+        return self._exchange(there, then, changed_nodes(there, then, ids), known, progress)
+
+    @final
+    def _exchange(
+        self,
+        before: Task,
+        after: Task | None,
+        changed: Masks | None,
+        batches: Ledger,
+        progress: Progress,
+    ) -> Revision:
+        """Put one batch in the place of another, all of it or nothing."""
+        learned, revision = self._replaced(before, after, changed, progress)
+        self.learned_, self.batches_ = learned, batches
         return revision
 
+    @final
     def merge(self, other: Learner, *, again: bool = False) -> Self:
         """Add what another learner knows, as if this one had observed its batches as well.
 
@@ -223,7 +237,7 @@ class Learner(Reading):
                 f"cannot merge {self.display} with {getattr(other, 'display', type(other))}; both "
                 "must be of one method"
             )
-        same = self.plan_ is not None and self.plan_ == other.plan_
+        same = bool(self.planned) and self.plan_ is not None and self.plan_ == other.plan_
         planned = self.planned if same else ()
         self._check_same_params(other.params(), "the other learner has", planned)
         if other.scaling_ != self.scaling_ and self.learned_ is not None:
@@ -238,18 +252,26 @@ class Learner(Reading):
             self.batches_ = known
         return self
 
+    @final
     def sibling(self) -> Self:
-        """An empty learner for which rows mean the same, so that the two can `merge`."""
+        """An empty learner for which rows mean the same, so that the two can `merge`.
+
+        Before its first batch a learner must have been given a plan.
+        """
         self._must("merges", "have a sibling")
-        if self.learned_ is None:
+        if self.plan_ is None and self.learned_ is None:
+            pin = ", or give a plan" if "plan" in self.params() else ""
             raise InputError(
                 "what rows depend on is fixed by the first batch; observe one, then make a sibling"
+                f"{pin}"
             )
         made = self.clone()
-        made.learned_, made.scaling_ = self._emptied(), self.scaling_
+        made.learned_ = None if self.learned_ is None else self._emptied()
+        made.scaling_ = self.scaling_
         made.batches_ = self._ledger().sibling()
         return made
 
+    @final
     def can(self, verb: Verb) -> bool:
         """Whether this learner `returns`, `forgets` or `merges`, its hyperparameters considered."""
         name, _, value = self.verbs_need.partition("=")
@@ -262,6 +284,10 @@ class Learner(Reading):
         """Every decision about rows, as a value to share, where a method has one; else None."""
         return None
 
+    def plan_note(self, task: Task) -> str | None:
+        """What is wrong with this first batch, where it decides a plan and tells too little."""
+        return None
+
     @property
     def kinds(self) -> Mapping[Any, type]:
         """Which class a protocol in `learned_type` stands for, such as a rule chosen by name."""
@@ -272,6 +298,7 @@ class Learner(Reading):
         """Whether it must be shown all tasks so far at once (`TaskStream.until`): a bound."""
         return False
 
+    @final
     def state(self, *, batches: bool = True) -> State:
         """Everything needed to go on, as named tensors and plain values.
 
@@ -287,6 +314,7 @@ class Learner(Reading):
             values[SCALING] = self.scaling_.as_plain()
         return State(recorded_name(type(self)), self.params(), on_cpu, values)
 
+    @final
     def save(self, path: str | Path, *, least_rows: int = LEAST_ROWS) -> None:
         """Write the learner as one file, whole or not at all; `undrift.load` reads it.
 
@@ -296,6 +324,7 @@ class Learner(Reading):
         check_class_rows(self.class_rows(), least_rows)
         save_state(path, self.state())
 
+    @final
     def load(self, state: State) -> Self:
         """Go on from a state of the same method with the same hyperparameters."""
         if state.method not in (self.name, recorded_name(type(self))):
@@ -317,17 +346,19 @@ class Learner(Reading):
             self._check_fit()
         return self
 
+    @final
     def class_rows(self) -> dict[int, int] | None:
         """How many training nodes stand behind each class; None where it is not told."""
         if bounded(self):
             return None
-        known = self.learned_
+        known: Any = self.learned_
         parts = (known, *(getattr(known, name, None) for name in ("sums", "moments", "prototypes")))
         counts = next((part.counts for part in parts if hasattr(part, "counts")), None)
         if counts is None:
             return None
         return dict(zip(self.classes_, (round(float(n)) for n in counts), strict=True))
 
+    @final
     def inventory(self) -> Inventory:
         """What the state is made of: sums over rows, and the rest. Nothing large is made for it."""
         return Inventory() if self.learned_ is None else self._inventory(self.learned_)
@@ -336,16 +367,19 @@ class Learner(Reading):
         """How far rounding may have moved scores (`AdditiveLearner`); None: no promise."""
         return None
 
+    @final
     def nbytes(self) -> int:
         """Bytes of all tensors in `state()`: the size of what is kept."""
         return 0 if self.learned_ is None else packed_bytes(self.settle().learned_)
 
     # batches and graphs as the method sees them ------------------------------------------------
 
+    @final
     def as_task(self, batch: Any, ids: Ids | None = None) -> Task:
         """A batch as this learner sees it: the function `as_task`, with its seed."""
         return as_task(batch, self.seed, ids, validation=self.validates)
 
+    @final
     def scaled(self, task: Task) -> Task:
         """The task as the method sees it: its columns in the units of `scaling_`."""
         if not isinstance(self.scaling_, Scaling):  # an encoding: rows came in its units
@@ -364,10 +398,10 @@ class Learner(Reading):
 
     @final
     def _held(
-        self, task: Task, digest: str, nodes: Sequence[int] = (), *, again: bool
+        self, task: Task, nodes: Sequence[int] = (), *, again: bool
     ) -> tuple[HeldBatch | None, tuple[int, ...], Task]:
         """The entry of a batch that is in, the nodes that are out of it, and it without them."""
-        held, out = self._ledger().find(digest, nodes, again=again)
+        held, out = self._ledger().find(self._digest(task), nodes, again=again)
         there = _isolating(task, out)
         self._check_known(there)
         return held, out, there
@@ -395,7 +429,8 @@ class Learner(Reading):
     def _check_fit(self) -> None:
         """Predict a node without features: parts of a state that do not fit each other fail."""
         try:
-            probe = Graph.from_arrays(np.zeros((1, self.learned_.num_features)), [[], []])
+            known = cast(Learned, self.learned_)
+            probe = Graph.from_arrays(np.zeros((1, known.num_features)), [[], []])
             if self.scores(probe).shape != (1, len(self.classes_)):
                 raise ValueError("scores of another shape")
         except Exception as error:  # whatever torch makes of such parts

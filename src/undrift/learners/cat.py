@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import torch
 from torch import Tensor
@@ -112,7 +112,7 @@ class Cat(ModelKeeper):
     condense_lr: Positive = 1e-3
 
     def _learn(self, task: Task, progress: Progress) -> CatLearned:
-        before: CatLearned | None = self.learned_
+        before = cast("CatLearned | None", self.learned_)
         t = before.tasks if before else 0
         generator = generator_for(self.seed, t)
         bank = (*(before.bank if before else ()), self.condense(task, generator, progress))

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from functools import partial
+from typing import ClassVar, cast
 
 import torch
 from torch import Tensor
 
-from undrift.analytic.additive import Additive
+from undrift.analytic.additive import Parted
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.random_maps import Expansion
 from undrift.analytic.solve import RidgeBank, solve
 from undrift.graphs import Graph
 from undrift.learners.acil import Acil, AcilPlan
 from undrift.learners.additive import Classifier, Known
-from undrift.learners.kept import Inventory, KeptSum, of_class_sums, of_statistics
+from undrift.learners.kept import KeptSum, of_statistics
 from undrift.learners.parameters import NotNegative
 from undrift.learners.parts.expanded import (
     balanced_rows,
@@ -31,7 +33,7 @@ from undrift.typing import Progress
 
 
 @dataclass(frozen=True, eq=False)
-class OrderedStreams(Additive):
+class OrderedStreams(Parted):
     """The sums of both streams in the published form, in which the order of tasks counts."""
 
     agreed: ClassVar[tuple[str, ...]] = ("share",)
@@ -39,6 +41,15 @@ class OrderedStreams(Additive):
     main: RidgeBank
     second: RidgeBank
     share: float  # what a balanced class weighs
+
+    def kept(self, plan: DsAlPlan, classes: tuple[int, ...]) -> Iterator[KeptSum]:
+        """A sum for each stream; the second one's targets are residuals, and its moment no mean."""
+        for k, (name, bank) in enumerate((("main", self.main), ("second", self.second))):
+            rows, own = partial(_stream, plan, k), () if k else classes
+            exact, where = not plan.balanced, (f"sums.{name}",)
+            yield of_statistics(
+                f"{name} stream", bank.statistics, rows, where, classes=own, exact=exact
+            )
 
 
 Streams = ClassSums | OrderedStreams
@@ -65,23 +76,9 @@ class DsAlPlan(AcilPlan):
 
         return once(make, "two streams", self.encoder, self.alpha, self.seed, graph, nodes)
 
-    def inventory(self, sums: Streams, classes: tuple[int, ...]) -> Inventory:
-        """One sum over both streams, or two in the published form."""
 
-        def stream(k: int, name: str, bank: RidgeBank, own: tuple[int, ...]) -> KeptSum:
-            def rows(graph: Graph, nodes: Tensor) -> Tensor:
-                return self.both(graph, nodes)[k]
-
-            exact, where = not self.balanced, (f"sums.{name}",)
-            return of_statistics(
-                f"{name} stream", bank.statistics, rows, where, classes=own, exact=exact
-            )
-
-        if isinstance(sums, ClassSums):
-            kept = [of_class_sums("two streams", sums, self.rows_of, classes, ("sums",))]
-        else:  # the second stream's targets are residuals: its moment is no class mean
-            kept = [stream(0, "main", sums.main, classes), stream(1, "second", sums.second, ())]
-        return Inventory(tuple(kept), rest=("plan.encoder", "solution"))
+def _stream(plan: DsAlPlan, k: int, graph: Graph, nodes: Tensor) -> Tensor:
+    return plan.both(graph, nodes)[k]
 
 
 @dataclass(kw_only=True)
@@ -122,24 +119,33 @@ class DsAl(Acil):
         plain = super()._plan(task, progress)
         return DsAlPlan(**vars(plain), balanced=self.balanced)
 
-    def _sums(
-        self, plan: AcilPlan, task: Task, within: Tensor | None, progress: Progress
-    ) -> tuple[tuple[int, ...], Any]:
-        if not self.cleansing or not isinstance(plan, DsAlPlan):
-            return super()._sums(plan, task, within, progress)
+    def _learn(self, task: Task, progress: Progress) -> Known[AcilPlan, ClassSums, Classifier]:
+        """The published form in its order: a second stream fits what all batches so far leave.
+
+        So what a batch adds depends on what was known, and is no sum of `_sums`.
+        """
+        if not self.cleansing:
+            return super()._learn(task, progress)
+        before = cast("Known[DsAlPlan, OrderedStreams, Classifier] | None", self.learned_)
+        plan = self._plan(task, progress) if before is None else before.plan
         progress("classify", 0, 1)
-        before = None if self.learned_ is None else self.known.sums
+        sums = self._streams(plan, task, None if before is None else before.sums)
+        known = before.plus(task.classes, sums) if before else Known(task.classes, plan, sums)
+        return cast("Known[AcilPlan, ClassSums, Classifier]", known)
+
+    def _streams(self, plan: DsAlPlan, task: Task, before: OrderedStreams | None) -> OrderedStreams:
+        """What a batch adds to both streams, after those of the batches before."""
         share = mean_class_size(task) if before is None else before.share
         active, tanh = plan.both(task.graph, nodes_that_count(task, "train"))
         rows = balanced_rows(task, "train", share) if self.balanced else None
         empty = RidgeBank.empty(active.shape[1], self.gamma, device=self.device)
         targets = targets_of(task, task.classes)
         main = empty.add(active, targets, rows)
-        old = 0 if before is None else len(self.classes_)
+        old = 0 if before is None else before.classes
         place = [-1] * old + list(range(len(task.classes)))
         whole = main if before is None else before.main + main.select(place)
         residual = targets - active @ whole.solve()[:, old:]  # of new classes: label cleansing
-        return task.classes, OrderedStreams(main, empty.add(tanh, residual, rows), share)
+        return OrderedStreams(main, empty.add(tanh, residual, rows), share)
 
     def _solve(
         self, plan: AcilPlan, classes: tuple[int, ...], sums: Streams, progress: Progress

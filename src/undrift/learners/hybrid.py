@@ -2,38 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from undrift.analytic.additive import Additive
+from undrift.analytic.additive import Parted
 from undrift.analytic.border import Border
 from undrift.analytic.class_sums import ClassSums
-from undrift.analytic.novelty import Strangeness
+from undrift.analytic.statistics import chunks
 from undrift.analytic.thin_sums import AnySums
 from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.additive import AdditiveLearner, Known, RowPlan
-from undrift.learners.kept import Inventory, KeptSum, facts_of
+from undrift.learners.additive import (
+    AdditiveLearner,
+    Known,
+    RowPlan,
+    ScoredRows,
+    summed_over_hops,
+)
+from undrift.learners.kept import KeptSum, facts_of
 from undrift.learners.parameters import Positive
 from undrift.learners.parts.backbone import Backbone
 from undrift.learners.parts.expanded import base_encoder, embedded
 from undrift.propagation.features import training_rows
 from undrift.propagation.learner import Propagation
 from undrift.propagation.mixes import Mix
-from undrift.propagation.plan import Plan
+from undrift.propagation.plan import Plan, VariantRows
 from undrift.propagation.solve import Solved, candidate, mean_accuracy, selected_variant
 from undrift.propagation.sums import PropagationSums, edges_between, summed
 from undrift.streams.task import Task
-from undrift.typing import Progress
+from undrift.typing import Progress, Rows
+
+_AT_ONCE_MB = 8.0  # of rows with the encoder's columns beside them
 
 
 @dataclass(frozen=True, eq=False)
-class HybridPlan(RowPlan):
+class HybridPlan(RowPlan[Solved]):
     """What rows depend on: propagation's plan, and a frozen encoder, whose columns have a `scale`.
 
     `trained_on` is the digest of the batch that the encoder learned.
@@ -51,14 +61,17 @@ class HybridPlan(RowPlan):
         return self.rows.num_features
 
     @property
-    def furthest(self) -> int:
+    def furthest(self) -> int | None:
         """As far as either kind of columns looks."""
-        return max(self.rows.furthest, self.encoder.architecture.reach)
+        return None if self.rows.furthest is None else self._most_hops
 
-    def within_reach(self, graph: Graph, changed: Tensor) -> Tensor:
-        """All nodes, where every row depends on all edges of its batch."""
-        whole = self.rows.degrees
-        return torch.ones_like(changed) if whole else super().within_reach(graph, changed)
+    @property
+    def _most_hops(self) -> int:
+        return max(self.rows.hops, self.encoder.architecture.reach)
+
+    def noise_rows(self, graph: Graph, nodes: Tensor, noise: Tensor) -> Tensor:
+        """The mean over all hops, even where every row depends on all edges."""
+        return summed_over_hops(graph, nodes, noise, self._most_hops)
 
     def looks(self, graph: Graph, nodes: Tensor, hops: int) -> Tensor:
         """Whether either kind of columns of these nodes looks so many hops away."""
@@ -73,74 +86,79 @@ class HybridPlan(RowPlan):
         h = self.scale * functional.normalize(embedded(self.encoder, graph), dim=1)
         return h if nodes is None else h[nodes]
 
-    def score_hops(self, solution: Solved, graph: Graph, nodes: Tensor) -> int | Tensor | None:
-        """Those of the selected columns."""
-        features = self.rows.feature_map(solution.beside or solution.variant)
-        hops = features.reach(graph, nodes)
-        if hops is None or solution.beside is None:
-            return hops
-        return torch.as_tensor(hops).clamp(min=self.encoder.architecture.reach)
-
-    def scores(
-        self, solution: Solved, graph: Graph, nodes: Tensor | None, *, ranked: bool = False
-    ) -> Tensor:
-        """By both kinds of columns, or by propagation's alone; the encoder's weights stand last."""
-        if solution.beside is None:
-            return self.rows.scores(solution, graph, nodes, ranked=ranked)
-        features = self.rows.feature_map(solution.beside)
-        every = torch.arange(graph.num_nodes, device=graph.device)
-        h = self.embedded(graph)
-        own = solution.weights.shape[0] - h.shape[1]
-        plain = features.scored(features.plain(graph, every), solution.weights[:own])
-        found: Tensor = plain + h @ solution.weights[own:]
-        return found if nodes is None else found[nodes]
-
-    def scored_sums(self, sums: HybridSums, solution: Solved) -> ClassSums:
-        """Those of the columns that were selected."""
-        if solution.beside is None:
-            return sums.whole(solution.variant)
-        return sums.around(solution.beside)
-
-    def seen(
+    def scored_rows(
         self,
         solution: Solved,
         graph: Graph,
         nodes: Tensor | None,
-        strangeness: Strangeness,
-        scored: bool,
-    ) -> tuple[Tensor, Tensor]:
-        """By both kinds of columns, or by propagation's alone."""
+        dtype: torch.dtype = torch.float64,
+    ) -> ScoredRows[Solved]:
+        """Both kinds of columns, or propagation's alone."""
         if solution.beside is None:
-            return self.rows.seen(solution, graph, nodes, strangeness, scored=scored)
-        scores = self.scores(solution, graph, nodes) if scored else strangeness.weights[:0]
-        inner = replace(solution, variant=solution.beside)
-        h = self.embedded(graph, nodes).double()
-        own = strangeness.weights.shape[0] - h.shape[1]
-        plain, beside = (
-            replace(strangeness, weights=strangeness.weights[part], rare=strangeness.rare[part])
-            for part in (slice(own), slice(own, None))
-        )
-        _, found = self.rows.seen(inner, graph, nodes, plain, scored=False)
-        return scores, found + beside.seen([h])
-
-    def inventory(self, sums: HybridSums, classes: tuple[int, ...]) -> Inventory:
-        """Every feature variant, alone and with the encoder's columns beside it."""
-        beside = (sums.bordered(self, name, classes) for name in sums.encoded)
-        kept = (*sums.inside.kept(self.rows, classes, "sums.inside"), *beside)
-        return Inventory(kept, rest=("plan.encoder", "solution"))
+            return self.rows.scored_rows(solution, graph, nodes, dtype)
+        return BesideRows(self, solution, graph, nodes, dtype)
 
 
 @dataclass(frozen=True, eq=False)
-class HybridSums(Additive):
+class BesideRows(ScoredRows[Solved]):
+    """Rows of a feature variant, and the encoder's columns, whose weights stand last."""
+
+    @cached_property
+    def plain(self) -> VariantRows:
+        """Propagation's columns, by their weights; all nodes are scored together."""
+        plan, own = cast(HybridPlan, self.plan), len(self.solution.weights) - self.embedded.shape[1]
+        inner = replace(
+            self.solution,
+            variant=cast(str, self.solution.beside),
+            weights=self.solution.weights[:own],
+        )
+        return plan.rows.scored_rows(inner, self.graph, self.nodes, self.dtype)
+
+    @cached_property
+    def embedded(self) -> Tensor:
+        """The encoder's columns."""
+        return cast(HybridPlan, self.plan).embedded(self.graph, self.nodes).double()
+
+    def hops(self) -> int | Tensor | None:
+        """The farther of both."""
+        plan, beside = cast(HybridPlan, self.plan), cast(str, self.solution.beside)
+        reach = plan.rows.feature_map(beside).reach(self.graph, cast(Tensor, self.nodes))
+        least = plan.encoder.architecture.reach
+        return None if reach is None else torch.as_tensor(reach).clamp(min=least)
+
+    def scores(self, *, ranked: bool = False) -> Tensor:
+        """By both kinds of columns."""
+        h = self.embedded
+        return self.plain.scores() + h @ self.solution.weights[-h.shape[1] :]
+
+    def pieces(self) -> Iterator[Rows]:
+        """Both kinds of columns, some rows at a time."""
+        done = 0
+        for piece in self.plain.pieces():
+            for _, part in chunks(piece, _AT_ONCE_MB):
+                h = self.embedded[done : done + part.shape[0]]
+                yield torch.cat([part.to_dense().double(), h], dim=1)
+                done += part.shape[0]
+
+
+@dataclass(frozen=True, eq=False)
+class HybridSums(Parted):
     """Propagation's sums, and a border around each variant's: the encoder's columns beside it."""
 
     inside: PropagationSums
     encoded: dict[str, Border]
 
-    @property
-    def counts(self) -> Tensor:
-        """Rows per class."""
-        return self.inside.counts
+    def scored(self, solution: Solved) -> ClassSums:
+        """Those of the columns that were selected."""
+        if solution.beside is None:
+            return self.whole(solution.variant)
+        return self.around(solution.beside)
+
+    def kept(self, plan: HybridPlan, classes: tuple[int, ...]) -> Iterator[KeptSum]:
+        """Every feature variant, alone and with the encoder's columns beside it."""
+        yield from self.inside.kept(plan.rows, classes, "sums.inside")
+        for name in self.encoded:
+            yield self.bordered(plan, name, classes)
 
     def around(self, name: str) -> ClassSums:
         """The sums over both kinds of columns of a feature variant."""
@@ -151,15 +169,6 @@ class HybridSums(Additive):
         sums = self.inside.variants[name]
         assert isinstance(sums, ClassSums)  # noqa: S101  # `sketch` is a number
         return sums
-
-    def shaken(self, noise: torch.Generator) -> HybridSums:
-        """The same sums with noise that is larger than their rounding."""
-        encoded = {name: border.shaken(noise) for name, border in self.encoded.items()}
-        return HybridSums(self.inside.shaken(noise), encoded)
-
-    def below_zero(self, before: HybridSums) -> bool:
-        """Whether more was subtracted from `before` than it held, as far as sums can tell."""
-        return self.inside.below_zero(before.inside)
 
     def bordered(self, plan: HybridPlan, name: str, classes: tuple[int, ...]) -> KeptSum:
         """The encoder's columns beside those of a variant; what is around is made on demand."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, cast
 
 import torch
 from torch import Tensor
@@ -120,7 +120,7 @@ class Joint(ModelKeeper):
         return self.recipe == "tuned"
 
     def _learn(self, task: Task, progress: Progress) -> JointLearned:
-        before: JointLearned | None = self.learned_
+        before = cast("JointLearned | None", self.learned_)
         t = before.tasks if before else 0
         everything = task if self.sees_all else _together(before, task)
         missing = set(before.classes if before else ()) - set(everything.classes)

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.statistics import RidgeStatistics
 from undrift.analytic.thin_sums import AnySums, ThinSums
 from undrift.graphs import Graph
@@ -194,6 +195,24 @@ def of_class_sums(
         column_facts=None if thin else lambda: facts_of(sums.gram),
         linear=linear,
     )
+
+
+def kept_sums(plan: Any, sums: Any, classes: tuple[int, ...]) -> Iterable[KeptSum]:
+    """What an additive learner's sums are: what they say (`kept`), else sums over the plan's rows.
+
+    Class sums cannot say it, as they know of no graph. Others that do not are not judged.
+    """
+    if hasattr(sums, "kept"):
+        said: Iterable[KeptSum] = sums.kept(plan, classes)
+        return said
+    if not isinstance(sums, ClassSums | ThinSums):
+        return ()
+
+    def rows(graph: Graph, nodes: Tensor) -> Tensor:
+        dense: Tensor = plan.rows_of(graph, nodes).double().to_dense()
+        return dense
+
+    return (of_class_sums("classifier", sums, rows, classes, ("sums",)),)
 
 
 def of_statistics(

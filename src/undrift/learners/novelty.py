@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -10,16 +11,77 @@ from torch import Tensor
 from undrift.analytic.additive import arranged
 from undrift.analytic.class_drift import ClassDrift, class_drift
 from undrift.analytic.class_sums import ClassSums
+from undrift.analytic.groups import grouped, principal
+from undrift.analytic.novelty import Strangeness
 from undrift.analytic.statistics import one_hot
-from undrift.graphs import Graph
+from undrift.graphs import Graph, ReceptiveField
+from undrift.learners.nodes import Nodes, node_index
 from undrift.streams.task import Task
 
 if TYPE_CHECKING:
-    from undrift.learners.additive import Known
+    from undrift.learners.additive import AdditiveLearner, Known
+
+    Additive = AdditiveLearner[Any, Any, Any]
 
 SMOOTHED = 2  # how often strangeness is averaged over neighbours
 AROUND = 0.9  # how much their mean weighs beside a node's own strangeness
 _NOISE = 64  # columns of noise that tell how much rows depend on each other
+_LOOKS = 256  # random directions through which rows are seen to be grouped
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """What sums tell of nodes: scores, if they were asked for, and how strange each node looks."""
+
+    strangeness: Strangeness
+    scores: Tensor
+    strange: Tensor
+
+    @property
+    def novelty(self) -> Tensor:
+        """One minus the share of known nodes that would look at least as strange."""
+        return self.strangeness.novelty(self.strange)
+
+
+def judged(
+    learner: Additive, strangeness: Strangeness, graph: Graph, nodes: Nodes | None, *, scored: bool
+) -> Judged:
+    """Of all or these nodes; rows are made once, and distances averaged over neighbours."""
+    index = None if nodes is None else node_index(nodes, graph)
+    field = None if index is None else ReceptiveField.of(graph, index, SMOOTHED)
+    inner, around = (graph, None) if field is None else (field.graph, field.nodes)
+    scores, raw = _seen(learner, strangeness, graph, around, scored=scored)
+    strange = smoothed(inner, strangeness.scores(raw).cpu()).cpu()
+    if index is None:
+        return Judged(strangeness, scores.cpu(), strange)
+    at = index.cpu() if field is None else field.at.cpu()
+    return Judged(strangeness, scores.cpu()[at if scored else at[:0]], strange[at])
+
+
+def groups(learner: Additive, graph: Graph, nodes: Nodes) -> Tensor:
+    """A group number for each of these nodes, from their rows seen through random directions."""
+    known = learner.known
+    sums, strangeness = known.sums.scored(known.answer), known.strange
+    assert sums is not None and strangeness is not None  # noqa: S101, PT018  # the learner looked
+    drawn = torch.Generator().manual_seed(0)
+    looks = torch.randn(strangeness.weights.shape[0], _LOOKS, generator=drawn).to(
+        strangeness.weights
+    )
+    asked = replace(strangeness, weights=looks)
+    rows = _seen(learner, asked, graph, nodes, scored=False)[1][:, :_LOOKS]
+    there = (sums.counts > 0.5).nonzero().flatten().tolist()
+    return grouped(principal(rows, sums.select(there).score_covariance(looks)[0])).cpu()
+
+
+def _seen(
+    learner: Additive, strangeness: Strangeness, graph: Graph, nodes: Nodes | None, *, scored: bool
+) -> tuple[Tensor, Tensor]:
+    graph, index = learner._narrowed(graph, nodes)
+    dtype = torch.float64 if scored else torch.float32  # strangeness needs no more
+    rows = learner._scored_rows(learner.known, graph, index, dtype)
+    with torch.no_grad():
+        scores = rows.scores() if scored else strangeness.weights[:0]
+        return scores, strangeness.seen(rows.pieces())
 
 
 def smoothed(graph: Graph, scores: Tensor, around: float = AROUND) -> Tensor:
@@ -36,7 +98,7 @@ def drifts(
     before: Known[Any, Any, Any], now: Known[Any, Any, Any], task: Task
 ) -> dict[int, ClassDrift]:
     """By how much the sums of now tell of each class beside those before."""
-    old, new = (known.plan.scored_sums(known.sums, before.answer) for known in (before, now))
+    old, new = (known.sums.scored(before.answer) for known in (before, now))
     if old is None or new is None:
         return {}
     old = arranged(old, before.classes, now.classes)

@@ -75,6 +75,7 @@ class Parameters(metaclass=_TakesAll):
         parts = (f"{n}={p.value(self)!r}" for n, p in places if (p.part or p.field) not in hidden)
         return f"{type(self).__name__}({', '.join(parts)})"
 
+    @final
     def params(self) -> dict[str, Any]:
         """The hyperparameters as plain values; those of a part such as `backbone` stand beside.
 
@@ -83,6 +84,7 @@ class Parameters(metaclass=_TakesAll):
         found = {name: place.value(self) for name, place in _places(type(self)).items()}
         return {n: list(v) if isinstance(v, tuple) else v for n, v in found.items()}
 
+    @final
     @classmethod
     def from_params(cls, **params: Any) -> Self:
         """The learner with these hyperparameters, parts' among them; an unknown one is named."""
@@ -91,11 +93,13 @@ class Parameters(metaclass=_TakesAll):
         own |= {name: make() for name, make in made.items() if make is not MISSING}
         return cls._changed(own, params)
 
+    @final
     @classmethod
     def defaults(cls) -> dict[str, Any]:
         """Each hyperparameter with its default, as plain values."""
         return cls().params()
 
+    @final
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """What the constructor takes, as scikit-learn has it; `deep` adds `backbone__lr` and such.
 
@@ -108,6 +112,7 @@ class Parameters(metaclass=_TakesAll):
         inner = ((name, part, f.name) for name, part in parts.items() for f in fields(part))
         return own | {f"{name}__{field}": getattr(part, field) for name, part, field in inner}
 
+    @final
     def set_params(self, **params: Any) -> Self:
         """Change hyperparameters by any of their names, all or none, before anything is learned."""
         known = getattr(self, "learned_", None)
@@ -121,6 +126,7 @@ class Parameters(metaclass=_TakesAll):
             setattr(self, name, getattr(made, name))
         return self
 
+    @final
     def clone(self) -> Self:
         """A learner with the same hyperparameters that has observed nothing."""
         return type(self)(**self.get_params(deep=False))
@@ -265,6 +271,14 @@ def check_positive(**values: float) -> None:
             raise InputError(f"{name} must be greater than 0, not {value}")
 
 
+def check_seed(**values: int) -> None:
+    """Reject seeds that no generator takes."""
+    for name, value in values.items():
+        if not 0 <= value < 2**63:
+            raise InputError(f"{name} must be from 0 to 2**63 - 1, not {value}")
+
+
+Seed = Annotated[int, check_seed]
 Positive = Annotated[float, check_positive]
 PositiveInt = Annotated[int, check_positive]
 NotNegative = Annotated[float, check_not_negative]

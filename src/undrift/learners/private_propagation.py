@@ -89,10 +89,6 @@ class PrivatePlan(Plan):
 
     level: Level = "node"
 
-    def scored_sums(self, sums: PrivateSums, solution: Solved) -> None:
-        """None: noise hides the scatter of rows, and moves sums by more than rounding."""
-        return
-
     def of_training(self) -> FeatureMap:
         """The map of the rows that are summed."""
         features = self.feature_map("mix")
@@ -164,7 +160,7 @@ class PrivatePropagation(RowSettings, AdditiveLearner[PrivatePlan, PrivateSums, 
                 "of classes seen would tell of single nodes; give it, such as class_list=(0, 1, 2) "
                 "or class_list=('fine', 'mule')"
             )
-        if self._blank(1).propagated("mix").blocks > 1:
+        if self._blank(1, seed=0).propagated("mix").blocks > 1:
             raise InputError(
                 "epsilon is for rows of a node's features alone; take a mix without channels: "
                 "adaptive, mean or hop"
@@ -183,11 +179,6 @@ class PrivatePropagation(RowSettings, AdditiveLearner[PrivatePlan, PrivateSums, 
         empty = Accountant(self.epsilon, self.delta)
         return empty if self.learned_ is None else self.known.sums.account
 
-    @property
-    def plan_(self) -> PrivatePlan | None:
-        """What rows depend on, after the first batch."""
-        return None if self.learned_ is None else self.known.plan
-
     def outside(self, name: str) -> InputError:
         """The error for a class that is not in the list."""
         known = list(self.class_ids)
@@ -202,11 +193,13 @@ class PrivatePropagation(RowSettings, AdditiveLearner[PrivatePlan, PrivateSums, 
 
     def _plan(self, task: Task, progress: Progress) -> PrivatePlan:
         size = Size(min(self.sketch or WIDTH, WIDTH), self.fourier or 0, 0)
-        return PrivatePlan(**vars(self._blank(task.graph.num_features, size)), level=self.level)
+        blank = self._blank(task.graph.num_features, size, seed=self.seed)
+        return PrivatePlan(**vars(blank), level=self.level)
 
     def _sums(
         self, plan: PrivatePlan, task: Task, within: Tensor | None, progress: Progress
     ) -> tuple[tuple[int, ...], PrivateSums]:
+        """No pure function, alone of all: it draws the noise, and charges `account_`, once."""
         progress("accumulate", 0, 1)
         found = self.released(self.summed(plan, task), self.account_)
         progress("accumulate", 1, 1)

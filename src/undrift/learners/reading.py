@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, Self, final
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, Protocol, Self, final
 
 import torch
 from torch import Tensor
 
-from undrift.analytic.groups import grouped, principal
-from undrift.analytic.novelty import Strangeness
 from undrift.errors import InputError
 from undrift.graphs import Encoding, Graph, ReceptiveField, Scaling
 from undrift.learners.nodes import Nodes, node_index
-from undrift.learners.novelty import SMOOTHED, smoothed
-from undrift.learners.parameters import Parameters
+from undrift.learners.novelty import Judged
+from undrift.learners.parameters import Parameters, Seed
 from undrift.sharing import is_shared
 from undrift.streams.any_graph import as_graph
 from undrift.typing import Progress, silent
@@ -34,7 +32,6 @@ UNKNOWN = -1
 """
 
 Strange = Literal["energy", "softmax"]
-_LOOKS = 256  # random directions through which rows are seen to be grouped
 
 
 def likeliest(scores: Tensor, classes: Sequence[int]) -> Tensor:
@@ -50,6 +47,18 @@ def likeliest(scores: Tensor, classes: Sequence[int]) -> Tensor:
     return ids.masked_fill(scores.cpu() < least.cpu().unsqueeze(1), max(classes)).amin(dim=1)
 
 
+class Learned(Protocol):
+    """What a method knows: its own frozen dataclass, with at least these two fields."""
+
+    @property
+    def classes(self) -> tuple[int, ...]:
+        """In order of arrival."""
+
+    @property
+    def num_features(self) -> int:
+        """The feature width that was learned."""
+
+
 @dataclass(kw_only=True)
 class Reading(Parameters):
     """What a learner answers. It says how by `_scores`, and two more functions if it can.
@@ -60,9 +69,9 @@ class Reading(Parameters):
 
     display: ClassVar[str]  # in tables and figures; the name without it
 
-    seed: int = 0
+    seed: Seed = 0
     device: str = "cpu"
-    learned_: Any = field(default=None, init=False, repr=False, compare=False)
+    learned_: Learned | None = field(default=None, init=False, repr=False, compare=False)
     scaling_: Scaling | Encoding | None = field(default=None, init=False, repr=False, compare=False)
 
     @abstractmethod
@@ -77,16 +86,26 @@ class Reading(Parameters):
         """What scores are divided by to be the logits of probabilities; None: there are none."""
         return None
 
+    def _judged(self, graph: Graph, nodes: Nodes | None, *, scored: bool = False) -> Judged | None:
+        """What sums tell of nodes, with scores if asked for; None: there are none that do."""
+        return None
+
+    def _grouped(self, graph: Graph, nodes: Nodes) -> Tensor | None:
+        """A group number for each of these nodes, from sums; None: there are none."""
+        return None
+
     def settle(self, *, progress: Progress = silent) -> Self:
         """Finish what `observe` put off until it is needed; predicting and saving do it too."""
         return self
 
     @property
+    @final
     def classes_(self) -> tuple[int, ...]:
         """Every class observed so far, in order of arrival."""
         return () if self.learned_ is None else tuple(self.learned_.classes)
 
     @property
+    @final
     def encoding_(self) -> Encoding | None:
         """What the columns of the tables mean that it learned; for `Graph.from_table`.
 
@@ -97,6 +116,7 @@ class Reading(Parameters):
         """
         return self.scaling_ if isinstance(self.scaling_, Encoding) else None
 
+    @final
     def scores(self, graph: Any, nodes: Nodes | None = None) -> Tensor:
         """A score per node and class seen; columns in the order of `classes_`.
 
@@ -107,6 +127,7 @@ class Reading(Parameters):
         with torch.no_grad():
             return self._scores(self.learned_, graph, index).cpu()
 
+    @final
     def predict(
         self, graph: Any, nodes: Nodes | None = None, *, unknown: float | None = None
     ) -> Tensor:
@@ -131,6 +152,7 @@ class Reading(Parameters):
         """Scores up to a positive factor per node, where that costs less."""
         return self.scores(graph, nodes)
 
+    @final
     def strangeness(
         self, graph: Any, nodes: Nodes | None = None, *, kind: Strange | None = None
     ) -> Tensor:
@@ -139,15 +161,17 @@ class Reading(Parameters):
         Of an additive learner a distance, from its sums (docs/novelty.md). Of a trained method
         `energy`, `-T logsumexp(scores / T)`, or `softmax`, minus the largest probability.
         """
-        found = self._strange(graph) if kind is None else None
+        graph = self._checked(graph)
+        found = self._judged(graph, nodes) if kind is None else None
         if found is not None:
-            return self._looked_at(found, graph, nodes)[1]
+            return found.strange
         scores = self.scores(graph, nodes).double()
         t = self._temperature(self.learned_) or 1.0
         if kind == "softmax":
             return -torch.softmax(scores / t, dim=1).amax(dim=1)
         return -t * (scores / t).logsumexp(dim=1)
 
+    @final
     def novelty(self, graph: Any, nodes: Nodes | None = None) -> Tensor:
         """One minus the share of nodes of known classes that would look at least as strange.
 
@@ -159,9 +183,13 @@ class Reading(Parameters):
         >>> float(Propagation().observe(first).novelty(second.graph).mean()) > 0.5
         True
         """
-        strangeness = self._strangeness(graph, "tell how strange known nodes look")
-        return strangeness.novelty(self._looked_at(strangeness, graph, nodes)[1])
+        graph = self._checked(graph)
+        found = self._judged(graph, nodes)
+        if found is None:
+            raise self._no_sums("tell how strange known nodes look")
+        return found.novelty
 
+    @final
     def groups(self, graph: Any, nodes: Nodes) -> Tensor:
         """A group number for each of these nodes, 0 for the largest: a guess at new classes.
 
@@ -173,17 +201,13 @@ class Reading(Parameters):
         >>> Propagation().observe(first).groups(second.graph, [4]).tolist()
         [0]
         """
-        strangeness = self._strangeness(graph, "group nodes")
-        known = self.learned_
-        drawn = torch.Generator().manual_seed(0)
-        looks = torch.randn(strangeness.weights.shape[0], _LOOKS, generator=drawn).to(
-            strangeness.weights
-        )
-        rows = self._seen(replace(strangeness, weights=looks), graph, nodes)[1][:, :_LOOKS]
-        sums = known.plan.scored_sums(known.sums, known.answer)
-        there = (sums.counts > 0.5).nonzero().flatten().tolist()
-        return grouped(principal(rows, sums.select(there).score_covariance(looks)[0])).cpu()
+        graph = self._checked(graph)
+        found = self._grouped(graph, nodes)
+        if found is None:
+            raise self._no_sums("group nodes")
+        return found
 
+    @final
     def score(self, graph: Any, nodes: Nodes | None = None) -> float:
         """The share of labelled nodes that are predicted right, 0 to 1; of all, or of `nodes`."""
         graph = as_graph(graph)
@@ -195,6 +219,7 @@ class Reading(Parameters):
         right = self.predict(graph, index[known]) == labels[known]
         return float(right.double().mean())
 
+    @final
     def predict_proba(
         self, graph: Any, nodes: Nodes | None = None, *, unknown: bool = False
     ) -> Tensor:
@@ -212,6 +237,7 @@ class Reading(Parameters):
         strange = (self.novelty(graph, nodes) if novelty is None else novelty).unsqueeze(1)
         return torch.cat([found * (1 - strange), strange], dim=1)
 
+    @final
     def probabilities_of(self, scores: Tensor) -> Tensor:
         """What `predict_proba` makes of scores."""
         temperature = self._temperature(self.learned_)
@@ -224,64 +250,32 @@ class Reading(Parameters):
             )
         return torch.softmax(scores.double() / temperature, dim=1)
 
+    @final
     def judged(self, graph: Any, nodes: Nodes | None = None) -> tuple[Tensor, Tensor | None]:
         """Scores and novelty, from rows that are made once; no novelty where it is not told."""
-        strangeness = self._strange(graph)
-        if strangeness is None:
-            return self.scores(graph, nodes), None
-        scores, strange = self._looked_at(strangeness, graph, nodes, scored=True)
-        return scores, strangeness.novelty(strange)
-
-    @final
-    def _strange(self, graph: Any) -> Strangeness | None:
-        """How strange rows look to what is known; only sums tell."""
-        self._check_graph(as_graph(graph))
-        found: Strangeness | None = getattr(self.settle().learned_, "strange", None)
-        return found
-
-    @final
-    def _strangeness(self, graph: Any, what: str) -> Strangeness:
-        """The same, where nothing else will do."""
-        found = self._strange(graph)
+        graph = self._checked(graph)
+        found = self._judged(graph, nodes, scored=True)
         if found is None:
-            raise InputError(
-                f"{self.display} keeps no sums that {what}; strangeness(graph) ranks nodes, or "
-                "take propagation, which has novelty and groups"
-            )
-        return found
+            return self.scores(graph, nodes), None
+        return found.scores, found.novelty
 
     @final
-    def _looked_at(
-        self, strangeness: Strangeness, graph: Any, nodes: Nodes | None, *, scored: bool = False
-    ) -> tuple[Tensor, Tensor]:
-        """Scores, if asked for, and distances averaged over neighbours, of all or these nodes."""
-        graph = as_graph(graph)
-        index = None if nodes is None else node_index(nodes, graph)
-        field = None if index is None else ReceptiveField.of(graph, index, SMOOTHED)
-        inner, around = (graph, None) if field is None else (field.graph, field.nodes)
-        scores, raw = self._seen(strangeness, graph, around, scored=scored)
-        strange = smoothed(inner, strangeness.scores(raw).cpu()).cpu()
-        if index is None:
-            return scores.cpu(), strange
-        at = index.cpu() if field is None else field.at.cpu()
-        return scores.cpu()[at if scored else at[:0]], strange[at]
+    def _no_sums(self, what: str) -> InputError:
+        return InputError(
+            f"{self.display} keeps no sums that {what}; strangeness(graph) ranks nodes, or "
+            "take propagation, which has novelty and groups"
+        )
 
     @final
-    def _seen(
-        self, strangeness: Strangeness, graph: Any, nodes: Nodes | None, *, scored: bool = False
-    ) -> tuple[Tensor, Tensor]:
-        graph, index = self._narrowed(graph, nodes)
-        known, there = self.learned_, None if index is None else index.to(self.device)
-        asked = known.answer, graph.to(self.device), there, strangeness
-        with torch.no_grad():
-            found: tuple[Tensor, Tensor] = known.plan.seen(*asked, scored=scored)
+    def _checked(self, graph: Any) -> Graph:
+        found = as_graph(graph)
+        self._check_graph(found)
         return found
 
     @final
     def _narrowed(self, graph: Any, nodes: Nodes | None) -> tuple[Graph, Tensor | None]:
         """The nodes asked for (None: all), and the graph they are looked at in."""
-        graph = as_graph(graph)
-        self._check_graph(graph)
+        graph = self._checked(graph)
         self.settle()
         if isinstance(self.scaling_, Scaling):
             graph = graph.scaled(self.scaling_)
@@ -301,11 +295,11 @@ class Reading(Parameters):
 
     @final
     def _check_width(self, graph: Graph) -> None:
-        if graph.num_features != self.learned_.num_features:
+        known = graph.num_features if self.learned_ is None else self.learned_.num_features
+        if graph.num_features != known:
             raise InputError(
-                f"this graph has {graph.num_features} features per node, but "
-                f"{self.learned_.num_features} were learned; give the same columns in the same "
-                "order"
+                f"this graph has {graph.num_features} features per node, but {known} were learned; "
+                "give the same columns in the same order"
             )
         if graph.encoding and self.encoding_ and graph.encoding != self.encoding_:
             raise InputError(

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from undrift.errors import InputError
 from undrift.learners.additive import AdditiveLearner, Known
-from undrift.learners.base import Learner
 from undrift.learners.parameters import check_positive
 from undrift.propagation.mixes import Mix
 from undrift.propagation.plan import First, Plan, Size, Wanted, decided, decides_badly, read_plan
@@ -25,7 +24,7 @@ _WITH_NOISE = ("epsilon", "delta", "level", "class_list", "testing")  # of `Priv
 
 
 @dataclass(kw_only=True)
-class RowSettings(Learner):
+class RowSettings:
     """What `Propagation` and `PrivatePropagation` share: see there."""
 
     renamed: ClassVar[dict[str, str]] = {"words": "evidence_threshold", "trust": "homophily"}
@@ -45,13 +44,13 @@ class RowSettings(Learner):
         if self.gamma is not None:
             check_positive(gamma=self.gamma)
         Wanted(self.sketch, self.fourier)
-        self._blank(1).propagated("mix")
+        self._blank(1, seed=0).propagated("mix")
 
-    def _blank(self, num_features: int, size: Size = _UNCUT) -> Plan:
+    def _blank(self, num_features: int, size: Size = _UNCUT, *, seed: int) -> Plan:
         """What the user said of the rows, in one feature variant."""
         damping = 1.0 if self.homophily is None else self.homophily
         how = self.mix, self.hops, self.evidence_threshold, damping, ("mix",), (size,)
-        return Plan(num_features, *how, seed=self.seed)
+        return Plan(num_features, *how, seed=seed)
 
 
 @dataclass(kw_only=True)
@@ -132,7 +131,8 @@ class Propagation(RowSettings, AdditiveLearner[Plan, PropagationSums, Solved]):
         why = decides_badly(len(task.classes), task.graph.num_edges, int(task.train.sum()))
         return why and (
             f"the first batch decides for good how rows are made, and {why}; learn a larger one "
-            "first, or pin a plan made of one: undrift learner new DIR --plan OTHER/plan.json"
+            "first, or pin a plan made of one: Propagation(plan=...), or undrift learner new DIR "
+            "--plan OTHER/plan.json"
         )
 
     def _plan(self, task: Task, progress: Progress) -> Plan:
@@ -144,7 +144,7 @@ class Propagation(RowSettings, AdditiveLearner[Plan, PropagationSums, Solved]):
         """What a first batch decides: its features, its labelled edges by class, and its size."""
         wanted = Wanted(self.sketch, self.fourier, self.rank, self.budget)
         free = {"measure": self.homophily is None, "select": self.gamma is None}
-        blank = self._blank(num_features)
+        blank = self._blank(num_features, seed=self.seed)
         return self._pinned(num_features) or decided(blank, wanted, edges, first, **free)
 
     def _pinned(self, num_features: int) -> Plan | None:

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor
 
-from undrift.analytic.novelty import Strangeness
-from undrift.analytic.thin_sums import AnySums
 from undrift.checks import bytes_of, check_fields, check_regular
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.additive import RowPlan
-from undrift.learners.kept import Inventory
+from undrift.learners.additive import RowPlan, ScoredRows
 from undrift.propagation.features import TABLE, FeatureMap
 from undrift.propagation.mixes import Mix, Propagated
 from undrift.sparse import Csr
 from undrift.streams.task import Task
+from undrift.typing import Rows
 
 if TYPE_CHECKING:
     from undrift.propagation.solve import Solved
@@ -61,7 +61,7 @@ class Size:
 
 
 @dataclass(frozen=True)
-class Plan(RowPlan):
+class Plan(RowPlan["Solved"]):
     """What rows depend on beside their batch: sites that agree on it can merge.
 
     `mix`, `hops`, `evidence_threshold`: how the hops are mixed (`Propagated`). `homophily`: the
@@ -117,65 +117,34 @@ class Plan(RowPlan):
         return self.feature_map("mix").rows_of(graph, _asked(graph, nodes))
 
     @property
-    def furthest(self) -> int:
-        """Of the first feature variant."""
-        return self.hops
-
-    def within_reach(self, graph: Graph, changed: Tensor) -> Tensor:
-        """All nodes, where every row depends on all edges of its batch."""
-        return torch.ones_like(changed) if self.degrees else super().within_reach(graph, changed)
+    def furthest(self) -> int | None:
+        """Of the first feature variant; the whole graph, where every row depends on all edges."""
+        return None if self.degrees else self.hops
 
     def looks(self, graph: Graph, nodes: Tensor, hops: int) -> Tensor:
         """Whether the rows of these nodes look so many hops away."""
         each = [features.propagated.looks(graph, nodes, hops) for features in self.maps().values()]
         return torch.stack(each).any(dim=0)
 
-    def score_hops(self, solution: Solved, graph: Graph, nodes: Tensor) -> int | Tensor | None:
-        """Those of the feature variant that scores come from."""
-        return self.feature_map(solution.variant).reach(graph, nodes)
-
-    def scores(
-        self, solution: Solved, graph: Graph, nodes: Tensor | None, *, ranked: bool = False
-    ) -> Tensor:
-        """Of the feature variant that was selected; a ranking forms no row if it need not."""
-        features, asked = self.feature_map(solution.variant), _asked(graph, nodes)
-        if ranked:
-            return features.ranking(graph, solution.weights, asked)
-        return features.scored(features.plain(graph, asked), solution.weights)
+    def scored_rows(
+        self,
+        solution: Solved,
+        graph: Graph,
+        nodes: Tensor | None,
+        dtype: torch.dtype = torch.float64,
+    ) -> VariantRows:
+        """Of the feature variant that was selected."""
+        return VariantRows(self, solution, graph, nodes, dtype)
 
     def noise_rows(self, graph: Graph, nodes: Tensor, noise: Tensor) -> Tensor:
         """As the first feature variant mixes the hops of each node, without scaling to length."""
         return self.propagated(self.variants[0]).of_columns(graph, nodes, noise)
-
-    def scored_sums(self, sums: Any, solution: Solved) -> AnySums | None:
-        """Those of the feature variant that was selected."""
-        found: AnySums = sums.variants[solution.variant]
-        return found
 
     @property
     def rare_columns(self) -> bool:  # type: ignore[override]
         """Not of dense rows, whose columns are measured and not counted."""
         first = self.sizes[0]
         return first.power != 1 or 0 < first.sketch < self.num_features
-
-    def seen(
-        self,
-        solution: Solved,
-        graph: Graph,
-        nodes: Tensor | None,
-        strangeness: Strangeness,
-        scored: bool,
-    ) -> tuple[Tensor, Tensor]:
-        """Of the feature variant that was selected, with one propagation."""
-        features = self.feature_map(solution.variant)
-        dtype = torch.float64 if scored else torch.float32
-        rows = features.plain(graph, _asked(graph, nodes), dtype)
-        scores = features.scored(rows, solution.weights) if scored else strangeness.weights[:0]
-        return scores, strangeness.seen(part for _, part in features.pieces(rows, 8))
-
-    def inventory(self, sums: Any, classes: tuple[int, ...]) -> Inventory:
-        """The sums say what they are."""
-        return Inventory(tuple(sums.kept(self, classes)), rest=("solution",))
 
     def to_json(self) -> str:
         """The plan as a text, the same for the same plan."""
@@ -195,6 +164,36 @@ class Plan(RowPlan):
         except (TypeError, ValueError, KeyError) as error:
             how = f"of {', '.join(f.name for f in fields(cls))}, as Plan.to_json() writes it"
             raise InputError(f"{where} is no plan ({error}); it is a JSON object {how}") from error
+
+
+@dataclass(frozen=True, eq=False)
+class VariantRows(ScoredRows["Solved"]):
+    """Plain rows of a feature variant; Fourier features are formed for some at a time."""
+
+    @property
+    def features(self) -> FeatureMap:
+        """From a graph to these rows."""
+        return cast(Plan, self.plan).feature_map(self.solution.variant)
+
+    @cached_property
+    def rows(self) -> Rows:
+        """All of them, before Fourier features."""
+        return self.features.plain(self.graph, _asked(self.graph, self.nodes), self.dtype)
+
+    def hops(self) -> int | Tensor | None:
+        """Each node's own; None also where many nodes are asked for."""
+        return self.features.reach(self.graph, _asked(self.graph, self.nodes))
+
+    def scores(self, *, ranked: bool = False) -> Tensor:
+        """By the weights; a ranking forms no row if it need not."""
+        weights = self.solution.weights
+        if ranked:
+            return self.features.ranking(self.graph, weights, _asked(self.graph, self.nodes))
+        return self.features.scored(self.rows, weights)
+
+    def pieces(self) -> Iterator[Rows]:
+        """With Fourier features, some rows at a time."""
+        return (part for _, part in self.features.pieces(self.rows, 8))
 
 
 def _asked(graph: Graph, nodes: Tensor | None) -> Tensor:

@@ -11,6 +11,7 @@ from torch import Tensor
 from undrift.analytic.calibration import best_temperature, expected_accuracy, held_out_scores
 from undrift.analytic.selection import FIRST_GAMMA, choose_by_cross_validation, solution_at
 from undrift.analytic.thin_sums import AnySums
+from undrift.typing import Rows
 
 _MARGIN = 0.02  # by which another variant's mean expected accuracy must be higher to be selected
 
@@ -30,6 +31,11 @@ class Solved:
     accuracy: tuple[float | None, ...]
     variant: str = "mix"
     beside: str | None = None
+
+    def scores(self, rows: Rows) -> Tensor:
+        """Of whole rows."""
+        found: Tensor = rows @ self.weights
+        return found
 
 
 def candidate(sums: AnySums, gamma: float | None, *, balanced: bool) -> Solved:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
 
-from undrift.analytic.additive import Additive
+from undrift.analytic.additive import Parted
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.thin_sums import AnySums, ThinSums
 from undrift.learners.kept import KeptSum, of_class_sums
@@ -19,11 +19,14 @@ from undrift.sparse import product_in_cache
 from undrift.streams.task import Task
 from undrift.typing import Rows
 
+if TYPE_CHECKING:
+    from undrift.propagation.solve import Solved
+
 _AT_ONCE = 32  # classes whose edges are counted at a time
 
 
 @dataclass(frozen=True, eq=False)
-class PropagationSums(Additive):
+class PropagationSums(Parted):
     """The sums of each feature variant, and `edges[a, b]`: labelled edges from class b to a."""
 
     per_pair: ClassVar[tuple[str, ...]] = ("edges",)
@@ -39,20 +42,9 @@ class PropagationSums(Additive):
         found = {name: summed(maps[name], rows.pop(0), targets) for name in maps}
         return cls(found, edges_between(task, plan))
 
-    @property
-    def counts(self) -> Tensor:
-        """Rows per class."""
-        return self.variants["mix"].counts
-
-    def below_zero(self, before: PropagationSums) -> bool:
-        """Whether more was subtracted from `before` than it held, as far as sums can tell."""
-        held: Any = before.variants["mix"]
-        return self.variants["mix"].below_zero(held)
-
-    def shaken(self, noise: torch.Generator) -> PropagationSums:
-        """The same sums with noise that is larger than their rounding."""
-        made: dict[str, AnySums] = {n: each.shaken(noise) for n, each in self.variants.items()}
-        return PropagationSums(made, self.edges)
+    def scored(self, solution: Solved) -> AnySums:
+        """Those of the feature variant that was selected."""
+        return self.variants[solution.variant]
 
     def eligible(self) -> tuple[str, ...]:
         """The feature variants that may be selected.

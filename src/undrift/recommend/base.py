@@ -58,7 +58,7 @@ class Kept:
 
     def checked(self) -> Kept:
         """Without items that no session stands behind; below zero is an error."""
-        if any(sums.below_zero() for sums in self.layers.values()):
+        if any(sums.overdrawn() for sums in self.layers.values()):
             raise InputError(
                 "what is to be forgotten was never observed like this: fewer sessions than none "
                 "would be left; give the batch exactly as it was observed (nothing was changed)"

@@ -99,7 +99,7 @@ class ItemSums(Additive):
         """All that is counted."""
         return [self.counts, *(each.values for each in self.pairs.values())]
 
-    def below_zero(self) -> bool:
+    def overdrawn(self) -> bool:
         """Whether more was subtracted than there was."""
         return self.sessions < 0 or any(bool((part < 0).any()) for part in self.numbers())
 

@@ -46,7 +46,7 @@ def observe(
     never been observed. The plans' files are to be cleared once what was learned is safe.
     """
     propagation = _propagation(learner, graph)
-    known = propagation.learned_
+    known = None if propagation.learned_ is None else propagation.known
     if forget and known is None:
         raise InputError("nothing was observed yet, so there is nothing to forget")
     ids = tuple(sorted({classes[c] for c in graph.manifest.classes if c in classes}))

@@ -13,7 +13,7 @@ from undrift.analytic.random_maps import Expansion
 from undrift.analytic.statistics import RidgeStatistics, one_hot
 from undrift.encoders.encoder import Encoder
 from undrift.graphs import Graph, ReceptiveField
-from undrift.learners.additive import RowPlan
+from undrift.learners.additive import Classifier, RowPlan
 from undrift.learners.base import at_nodes
 from undrift.learners.kept import Nodes
 from undrift.learners.parts.backbone import columns_of
@@ -49,7 +49,7 @@ def expansion_of(learner: Any) -> Expansion:
     return Expansion(width, alpha, learner.seed)
 
 
-class DrawnRows(RowPlan):
+class DrawnRows(RowPlan[Classifier]):
     """Rows that depend on the seed alone, made for every node, once for learners side by side."""
 
     hidden: tuple[int, ...]

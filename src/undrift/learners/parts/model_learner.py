@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast, final
 
 import torch
 from torch import Tensor
@@ -105,11 +105,11 @@ class ModelKeeper(Learner, ABC):
 
     backbone: Backbone = field(default_factory=Backbone)
 
+    @final
     def embed(self, graph: Graph) -> Tensor:
         """The encoder's embeddings of every node."""
         self._check_graph(graph)
-        model: Model = self.learned_.model
-        return model.embed(graph).cpu()
+        return cast(ModelLearned, self.learned_).model.embed(graph).cpu()
 
     def _scores(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
         return at_nodes(learned.model.double().logits(graph), nodes)
