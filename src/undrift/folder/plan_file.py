@@ -1,0 +1,63 @@
+"""`plan.json` of a folder: its plan, and beside it the names of columns and their units."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from undrift.checks import checked
+from undrift.errors import InputError
+from undrift.folder.columns import read_scale
+from undrift.folder.record import Record
+from undrift.graphs import Encoding
+from undrift.learners.base import Learner
+from undrift.propagation.plan import UNITS, plan_text
+
+
+def plan_file(record: Record, learner: Learner) -> str | None:
+    """The text, a function of what the folder holds; None before there is a plan.
+
+    With noise it is the plan alone: what was given in public need not be shown again.
+    """
+    plan = learner.plan_
+    if plan is None:
+        return None
+    shown = json.loads(plan.to_json())
+    if not record.private:
+        units = zip(UNITS, (record.columns, _scale(record, learner)), strict=True)
+        shown |= {name: value for name, value in units if value is not None}
+    return json.dumps(shown, indent=1, ensure_ascii=False) + "\n"
+
+
+def units_given(plan: Any, learner: Learner) -> dict[str, Any]:
+    """The columns and the scale that stand beside a given plan, as a record has them.
+
+    A plan of Python, and files of before units stood there, have none.
+    """
+    if not isinstance(plan, str):
+        return {}
+    there = json.loads(plan_text(plan))  # whose plan was read before
+    found = {name: there[name] for name in UNITS if there.get(name) is not None}
+    if "columns" in found:
+        found["columns"] = names = checked("columns", tuple[str, ...], found["columns"])
+        if len(set(names)) < len(names):
+            raise InputError(f"the columns of a plan must have different names, not {[*names]}")
+    scale = found.get("scale", "none")
+    if scale != "none" and not isinstance(scale, Mapping):
+        raise InputError(f"the scale of a plan must be none, or name columns, not {scale!r}")
+    return found | ({"scale": read_scale(scale, learner)} if "scale" in found else {})
+
+
+def _scale(record: Record, learner: Learner) -> Any:
+    """The units in force, by the names of columns; None where the first batch will decide them."""
+    known = learner.scaling_
+    if isinstance(known, Encoding):
+        return known.as_plain()
+    if known is not None:
+        names = record.columns or map(str, range(known.width))
+        pairs = zip(names, known.centre, known.spread, strict=True)
+        return {name: {"centre": c, "spread": s} for name, c, s in pairs}
+    if learner.learned_ is not None:
+        return "none"
+    return None if record.scale == "robust" else record.scale
