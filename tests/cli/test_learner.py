@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -212,6 +213,11 @@ def test_a_plan_of_another_folder_is_in_force_before_the_first_batch(
         rmtree(second)
     assert run("new", second, "--plan", desk / "plan.json", "--method", "gacl") == 2
     assert "--method propagation" in capsys.readouterr().err
+    values = json.loads((desk / "plan.json").read_text())
+    for wrong in ({"columns": ["x", "x"]}, {"scale": "desk"}, {"scale": {"w": {}}}, {"hops": -1}):
+        (tmp_path / "wrong.json").write_text(json.dumps(values | wrong))
+        assert run("new", second, "--plan", tmp_path / "wrong.json") == 2
+        assert "wrong.json cannot be used" in capsys.readouterr().err
 
 
 def test_sites_of_one_plan_merge_in_any_order_as_if_pooled(tmp_path: Path) -> None:

@@ -247,9 +247,11 @@ class Plan(RowPlan):
                 raise ValueError("columns of degrees went; docs/decisions/0022 names who has them")
             if "banks" in values:
                 values["variants"] = values.pop("banks")
-            needed = [f.name for f in fields(Plan) if f.default is MISSING]
-            if lacking := [name for name in needed if name not in values]:
+            known = {f.name: f.default is MISSING for f in fields(Plan)}
+            if lacking := [name for name in known if known[name] and name not in values]:
                 raise ValueError(f"it lacks {', '.join(lacking)}")
+            if strange := [name for name in values if name not in known]:
+                raise ValueError(f"it has {strange[0]}")
             values["sizes"] = tuple(Size(**size) for size in values["sizes"])
             return cls(**values)
         except InputError as error:
