@@ -20,10 +20,10 @@ def plan_file(record: Record, learner: Learner) -> str | None:
 
     With noise it is the plan alone: what was given in public need not be shown again.
     """
-    plan = learner.plan_
-    if plan is None:
+    to_json = getattr(learner.plan_, "to_json", None)  # of propagation alone
+    if to_json is None:
         return None
-    shown = json.loads(plan.to_json())
+    shown = json.loads(to_json())
     if not record.private:
         units = zip(UNITS, (record.columns, _scale(record, learner)), strict=True)
         shown |= {name: value for name, value in units if value is not None}
