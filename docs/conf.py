@@ -50,12 +50,15 @@ _MENU = """
 :hidden:
 :caption: Guide
 
+install
 getting-started
 choosing-a-method
 your-own-graph
 first-year
+deploy
 disease
 whole-graphs
+links
 larger-than-memory
 recommendation
 data-stewards

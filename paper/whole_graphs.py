@@ -1,8 +1,8 @@
-"""Streams of whole graphs: methods on sums, and trained methods on the same pooled rows.
+"""Streams of whole graphs and of links: methods on sums, and trained methods on the same rows.
 
 `python -m paper.whole_graphs --seeds 0` writes what is not there yet into results/whole-graphs: a
-file per stream, method and seed. `--page docs/whole-graphs.md` puts the table of all files into
-the page. Every method has its default settings.
+file per stream, method and seed. `--page docs/whole-graphs.md` puts the table of its streams into
+the page, and so `--page docs/links.md`. Every method has its default settings.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from undrift.evaluation.metrics import mean_of
 from undrift.storage.files import write_atomically
 from undrift.streams.stream import TaskStream
 
-STREAMS = ("aromaticity-cl", "aromaticity-hard-cl", "enzymes-cl")
+PAGES = {
+    "whole-graphs": ("aromaticity-cl", "aromaticity-hard-cl", "enzymes-cl"),
+    "links": ("bitcoin-otc-cl",),
+}
 METHODS = ("propagation", "sgc-ridge", "adr", "lwf", "ewc", "bare", "joint")
 SHOWN = {
     "a_avg": "A_avg",
@@ -49,11 +52,11 @@ def run(stream: TaskStream, method: str, seed: int = 0) -> dict[str, float]:
     return {name: round(value, 3) for name, value in measures.items()}
 
 
-def table(folder: Path) -> str:
+def table(folder: Path, streams: Sequence[str]) -> str:
     """Means over seeds, with the deviation of accuracies, in Markdown."""
     lines = ["| Stream | Method | Seeds | " + " | ".join(SHOWN.values()) + " |"]
     lines.append("|---|---|" + "---:|" * (1 + len(SHOWN)))
-    for stream in STREAMS:
+    for stream in streams:
         for method in METHODS:
             paths = sorted(folder.glob(f"{stream}-{method}-[0-9].json"))
             runs = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
@@ -72,7 +75,7 @@ def _cell(values: Sequence[float], key: str) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Write what is not there yet, or the page."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--streams", nargs="*", default=STREAMS)
+    parser.add_argument("--streams", nargs="*", default=sum(PAGES.values(), ()))
     parser.add_argument("--methods", nargs="*", default=METHODS)
     parser.add_argument("--seeds", type=int, nargs="*", default=[0])
     parser.add_argument("--out", type=Path, default=Path("results/whole-graphs"))
@@ -80,7 +83,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     args = parser.parse_args(arguments)
     if args.page is not None:
         before, rest = args.page.read_text(encoding="utf-8").split(BEGIN)
-        text = f"{before}{BEGIN}\n\n{table(args.out)}\n\n{END}{rest.split(END)[1]}"
+        made = table(args.out, PAGES[args.page.stem])
+        text = f"{before}{BEGIN}\n\n{made}\n\n{END}{rest.split(END)[1]}"
         args.page.write_text(text, encoding="utf-8")
         return
     args.out.mkdir(parents=True, exist_ok=True)

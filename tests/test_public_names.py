@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import doctest
 import inspect
+import subprocess
 import sys
 from importlib import import_module
 from itertools import pairwise
@@ -87,7 +88,18 @@ def test_examples_of_constants_hold() -> None:
             assert doctest.DocTestRunner(optionflags=OPTIONS).run(test).failed == 0, name
 
 
-@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
+LISTED = [*PACKAGES, *map(import_module, ("undrift.analytic", "undrift.cli", "undrift.privacy"))]
+LISTED += map(import_module, ("undrift.propagation", "undrift.scale"))
+
+
+def test_packages_are_there_after_import_undrift() -> None:
+    code = "import undrift; print(undrift.recommend.Ease.__name__, undrift.privacy.audit.__name__)"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout == "Ease undrift.privacy.audit\n"
+
+
+@pytest.mark.parametrize("package", LISTED, ids=lambda package: package.__name__)
 def test_dir_lists_exactly_the_public_names(package: ModuleType) -> None:
     assert dir(package) == sorted(package.__all__)
     assert len(set(package.__all__)) == len(package.__all__)
+    assert all(hasattr(package, name) for name in package.__all__)

@@ -13,6 +13,7 @@ from typing import Any
 
 # beyond the names of `undrift` itself: what the guide uses, by module
 _MORE = {
+    "undrift.graphs.row_set": ("RowSet",),
     "undrift.storage.files": ("save_state", "load_state"),
     "undrift.storage.state": ("State",),
     "undrift.evaluation.loop": ("Evaluation",),

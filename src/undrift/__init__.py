@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from undrift.folder.folder import LearnerFolder as LearnerFolder
     from undrift.graphs import Graph as Graph
     from undrift.graphs import GraphSet as GraphSet
+    from undrift.graphs import LinkSet as LinkSet
     from undrift.learners.adr import Adr as Adr
     from undrift.learners.bare import Bare as Bare
     from undrift.learners.base import Learner as Learner
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from undrift.streams.stream import TaskStream as TaskStream
     from undrift.streams.task import Task as Task
 
-__version__ = "0.2.0"
+__version__ = "0.3.0.dev0"
 
 _WHERE = {
     "Adr": "learners.adr",
@@ -46,6 +47,7 @@ _WHERE = {
     "Joint": "learners.joint",
     "Learner": "learners.base",
     "LearnerFolder": "folder.folder",
+    "LinkSet": "graphs",
     "PrivatePropagation": "learners.private_propagation",
     "Propagation": "propagation.learner",
     "Task": "streams.task",
@@ -64,5 +66,11 @@ _WHERE = {
     "read_tables": "datasets.tables",
 }
 
+_PARTS = (
+    *("analytic", "cli", "datasets", "encoders", "evaluation", "experiments", "folder", "graphs"),
+    *("learners", "merging", "noise", "privacy", "propagation", "recommend", "reporting"),
+    *("scale", "storage", "streams", "testing"),
+)
+
 __all__ = list(_WHERE)
-__dir__, __getattr__ = public_names(__name__), imported_late(__name__, _WHERE)
+__dir__, __getattr__ = public_names(__name__), imported_late(__name__, _WHERE, _PARTS)

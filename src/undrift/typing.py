@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -39,10 +39,17 @@ def public_names(package: str) -> Callable[[], list[str]]:
     return lambda: sorted(sys.modules[package].__all__)
 
 
-def imported_late(package: str, where: Mapping[str, str]) -> Callable[[str], Any]:
-    """A package's `__getattr__`: a name is imported when first used, from its module of `where`."""
+def imported_late(
+    package: str, where: Mapping[str, str], parts: Collection[str] = ()
+) -> Callable[[str], Any]:
+    """A package's `__getattr__`: what it names is imported when first used.
+
+    A name comes from its module of `where`; `parts` are modules of the package themselves.
+    """
 
     def look_up(name: str) -> Any:
+        if name in parts:
+            return import_module(f"{package}.{name}")
         if name not in where:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return getattr(import_module(f"{package}.{where[name]}"), name)

@@ -151,7 +151,7 @@ def test_the_page_has_every_key_of_a_plan_and_every_plan() -> None:
 def test_the_page_has_every_extra() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    table = text_of("getting-started.md").split("| extra |")[1].split("\n\n")[0]
+    table = text_of("install.md").split("| extra |")[1].split("\n\n")[0]
     assert set(extras) == set(re.findall(r"`(\w+)`", table)) - {"results"}
 
 
@@ -170,3 +170,10 @@ def test_what_a_browser_would_fetch_is_noticed(monkeypatch: pytest.MonkeyPatch) 
     assert fetched.search("@import url(https://fonts.example/css)")
     good = '<a href="https://example.org"> <script src="_static/x.js"> <link href="s.css">'
     assert not fetched.search(good)
+
+
+@pytest.mark.parametrize("front", [ROOT / "README.md", DOCS / "index.md"], ids=lambda p: p.name)
+def test_the_tasks_of_five_people_are_a_click_away(front: Path) -> None:
+    tasks = ("install", "your-own-graph", "experiments", "data-stewards", "deploy")
+    text = front.read_text(encoding="utf-8")
+    assert [task for task in tasks if f"{task}.md)" not in text] == []

@@ -17,7 +17,7 @@ from undrift.streams.benchmarks import stream_info
 
 EXAMPLES = [f"examples/{page.stem}" for page in sorted(DOCS.glob("examples/[!i]*.md"))]
 SNIPPETS = ["index", "getting-started", "experiments", "api", "arrivals", "choosing-a-method"]
-SNIPPETS += ["recommendation", "anomalies", "disease", "novelty", "whole-graphs"]
+SNIPPETS += ["recommendation", "anomalies", "disease", "novelty", "whole-graphs", "links"]
 SNIPPETS += ["privacy/differential-privacy", "protocols", *EXAMPLES]
 WITHIN = 3.0  # points: trainings differ between machines by less; of a share a hundredth of it
 _MASKS = (

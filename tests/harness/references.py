@@ -271,6 +271,25 @@ def pooled_row(adjacency: Tensor, features: Tensor, hops: int = 2, places: int =
     return torch.tensor(row, dtype=torch.float64)
 
 
+def link_row(
+    adjacency: Tensor, features: Tensor, sender: int, receiver: int, hops: int, degrees: bool
+) -> Tensor:
+    """The twin of `LinkSet.rows` for one link; `adjacency[i, j]` is the weight of j to i."""
+    n, columns = adjacency.shape[0], features.double().tolist()
+    for i in range(n if degrees else 0):
+        for links in (adjacency[i], adjacency[:, i]):  # received, then sent
+            count = sum(bool(weight != 0) for weight in links.tolist())
+            size = 0 if count == 0 else min(int(math.log2(count)) + 1, 11)
+            columns[i] += [float(size == place) for place in range(12)]
+    both = adjacency if torch.equal(adjacency, adjacency.T) else adjacency + adjacency.T
+    operator, h = dense_operator(both, "symmetric"), torch.tensor(columns, dtype=torch.float64)
+    row = []
+    for hop in range(hops + 1):
+        h = operator @ h if hop else h
+        row += [h[sender], h[receiver], h[sender] * h[receiver]]
+    return torch.cat(row)
+
+
 def slow_detection(known: Sequence[float], unknown: Sequence[float]) -> dict[str, float]:
     """The twins of AUROC, average precision and FPR95, by all pairs and all thresholds."""
     pairs = [1.0 if u > k else 0.5 if u == k else 0.0 for k in known for u in unknown]

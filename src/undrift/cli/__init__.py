@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from undrift.typing import public_names
+
 __all__ = ["main"]
+__dir__ = public_names(__name__)
 
 
 def main() -> None:

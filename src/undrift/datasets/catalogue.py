@@ -2,7 +2,7 @@
 
 The table is `catalogue.csv`. Its addresses in git name a commit: those bytes cannot change. The
 last class of Reddit is in no task, as in the paper: after 20 + 10 x 2 it has no partner. Class 0 of
-Tolokers is normal, class 1 are banned workers. Of whole graphs, each is a node.
+Tolokers is normal, class 1 are banned workers. Of whole graphs and of links, each is a node.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ class Dataset:
 
     `edges` is counted as it is published. `reader` is a function or its `module:function`: it
     takes the paths of the files and returns the graph, the graph and the number of edges to
-    compare, or a `GraphSet`. `stream` is the title of its stream, in small letters its name.
-    Classes arrive in label order, `base` first, then `increment` at a time; `left_out` are in no
-    task. `directed`: the reader takes `directed=True`, which keeps the direction of the edges.
+    compare, a `GraphSet` or a `LinkSet`. `stream` is the title of its stream, in small letters its
+    name. Classes arrive in label order, `base` first, then `increment` at a time; `left_out` are in
+    no task. `directed`: the reader takes `directed=True`, which keeps the direction of the edges.
     `normal`: the class of what is no anomaly (docs/anomalies.md). With `periods` it holds sessions
     that arrive in so many: nodes are sessions and items, edges clicks, classes items, and its
     reader returns `Interactions`. A stand-in, generated in the size and shape of a dataset that is

@@ -1,4 +1,4 @@
-"""Graphs in files of other tools: `.npz`, zips of OGB and TUDataset, what `torch.save` wrote."""
+"""Files of other tools: `.npz`, zips of OGB and TUDataset, what `torch.save` wrote, ratings."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from undrift.datasets import archives
 from undrift.datasets.archives import FETCH_AGAIN, Array, Npz, open_npz, open_zip
 from undrift.datasets.folder import cache_folder, sha256
 from undrift.errors import InputError
-from undrift.graphs import Graph, GraphSet
+from undrift.graphs import Graph, GraphSet, LinkSet
 from undrift.machine import available_bytes
 from undrift.sparse import Csr
 
@@ -38,6 +38,8 @@ _MOST = 1 << 40
 _MOLECULES = "a file of molecules holds adj_*, attr_*, graph and labels"
 _FLAG = 68  # the column of an atom that says whether it is aromatic
 _LEAST = 20  # molecules of a class, as in CGLB
+_RATINGS = "a table of numbers with the columns source, target, rating and time"
+_CLASS_OF = np.array([0, *[1] * 9, -1, -1, -1, 2, 3, 4, *[5] * 5])  # of a rating, from -10 on
 _KINDS = {"edges": ("iu", 2), "features": ("f", 2), "labels": ("iu", 1)}
 
 
@@ -216,7 +218,7 @@ def _table(
     return table if found else np.empty((0, width or 0), dtype)
 
 
-def _lines(text: gzip.GzipFile) -> Iterator[str]:
+def _lines(text: gzip.GzipFile | io.BufferedReader) -> Iterator[str]:
     """One line after the other: memory stays bounded whatever the file unpacks to."""
     left = available_bytes() or _MOST  # two characters of a table become four bytes or more
     while line := text.readline(_LONGEST):
@@ -357,3 +359,34 @@ def read_molecules_unflagged(path: str | Path) -> GraphSet:
     kept = np.delete(found.graph.features.to_dense().numpy(), _FLAG, axis=1)
     graph = Graph.from_scipy(sp.csr_matrix(kept), found.graph.adjacency.to_scipy())
     return GraphSet(graph, found.index, found.labels)
+
+
+# links of one graph
+
+
+def read_ratings(path: str | Path) -> LinkSet:
+    """The links of `soc-sign-bitcoinotc.csv` (or `.csv.gz`): who rates whom, from -10 to 10.
+
+    The classes are those of BeGin: -10, all else below 0, then 3, 4, 5, and 6 to 10. Ratings of 1
+    and 2 are links without a label. Features are degrees, which count all links, also those whose
+    label a split hides. No feature reads a rating. Nodes are the users, by rising number.
+    """
+    path = Path(path)
+    check_exists(path)
+    with archives.damage(str(path), _RATINGS), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # "input contained no data"
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as text:
+            table = np.loadtxt(_lines(text), delimiter=",", comments=None, ndmin=2)
+        if table.shape[1:] != (4,) or not table.size:
+            raise ValueError(f"{len(table)} lines of {table.shape[1]} columns")
+        users, ratings = table[:, :2], table[:, 2]
+        if not np.isfinite(table).all() or (table[:, :3] % 1).any():
+            raise ValueError("a user or a rating is not a whole number")
+        if np.abs(ratings).max() > 10:
+            raise ValueError(f"the rating {ratings[np.abs(ratings) > 10][0]:g} is not -10 to 10")
+    ids, ends = np.unique(users, return_inverse=True)
+    ends = ends.reshape(-1, 2).T
+    with naming(path):
+        graph = Graph.from_arrays(np.ones((len(ids), 1)), ends)
+        labels = torch.from_numpy(_CLASS_OF[ratings.astype(np.int64) + 10])
+        return LinkSet(graph, torch.from_numpy(ends), labels, degrees=True)

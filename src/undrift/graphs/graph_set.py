@@ -14,7 +14,8 @@ from torch import Tensor
 from undrift.errors import InputError
 from undrift.graphs.graph import Graph, disjoint_union
 from undrift.graphs.inputs import as_labels, as_tensor
-from undrift.sparse import Csr, as_scipy, row_index
+from undrift.graphs.row_set import RowSet
+from undrift.sparse import Csr, as_scipy
 
 _BEYOND = 16  # places beyond the whole numbers, two to each doubling
 
@@ -76,7 +77,7 @@ class Pooling:
 
 
 @dataclass(frozen=True, eq=False)
-class GraphSet:
+class GraphSet(RowSet):
     """Many graphs as one block-diagonal `graph`, checked when it is built.
 
     `index` is the graph of each node, 0 to the number of graphs less one. `labels` has a class id
@@ -146,28 +147,15 @@ class GraphSet:
         return int(self.index.max()) + 1
 
     def __repr__(self) -> str:
-        known = None if self.labels is None else self.labels[self.labels >= 0].unique()
-        classes = "no labels" if known is None else f"{known.numel()} classes"
-        sizes = f"{len(self)} graphs of {self.graph.num_nodes} nodes"
-        return f"GraphSet({sizes}, {self.graph.num_features} features, {classes})"
-
-    def labelled(self, labels: Any) -> GraphSet:
-        """The same graphs with these labels, one for each."""
-        return GraphSet(self.graph, self.index, labels, self.pooling)
+        return f"GraphSet({len(self)} graphs of {self.graph.num_nodes} nodes, {self._about()})"
 
     def subset(self, graphs: Any) -> GraphSet:
         """Some of the graphs (numbers or a boolean mask), in their order here."""
-        rows = row_index(as_tensor(graphs, "graphs"), len(self), "graph").unique()
-        chosen = torch.isin(self.index, rows.to(self.index.device))
-        index = torch.searchsorted(rows.to(self.index.device), self.index[chosen])
-        labels = None if self.labels is None else self.labels[rows.to(self.labels.device)]
+        rows, labels = self._some(graphs, "graph")
+        chosen = torch.isin(self.index, rows)
+        index = torch.searchsorted(rows, self.index[chosen])
         return GraphSet(self.graph.subgraph(chosen), index, labels, self.pooling)
 
-    def pooled(self) -> Graph:
-        """The graph without edges whose node i is graph i here: its features are `Pooling.rows`.
-
-        A row depends on its own graph alone. So it is the same in any batch.
-        """
-        rows = self.pooling.rows(self.graph, self.index, len(self)).to(self.graph.device)
-        none = Csr.from_scipy(sp.csr_matrix((len(self), len(self))), symmetric=True)
-        return Graph(rows, none.to(self.graph.device), self.labels)
+    def rows(self) -> Csr:
+        """`Pooling.rows`: each depends on its own graph alone, so it is the same in any batch."""
+        return self.pooling.rows(self.graph, self.index, len(self))

@@ -68,23 +68,26 @@ def as_matrix(features: Tensor | Csr) -> Tensor | Csr:
     return features
 
 
-def as_edges(edges: Any, nodes: int) -> Array:
-    """`[2, edges]` node ids, sources above targets; none outside `nodes`."""
-    array = as_numbers(edges, "edges")
+def as_edges(edges: Any, nodes: int, what: str = "edge") -> Array:
+    """`[2, edges]` node ids, sources above targets; none outside `nodes`. `what` names one."""
+    array = as_numbers(edges, f"{what}s")
     if array.size == 0:
         return np.zeros((2, 0), dtype=np.int64)
     if array.ndim != 2 or array.shape[0] != 2:
-        must = f"a matrix [2, edges] with the sources above the targets, not of shape {array.shape}"
-        raise InputError(f"edges must be {must}; transpose it if it has a row per edge")
+        must = (
+            f"a matrix [2, {what}s] with the sources above the targets, not of shape {array.shape}"
+        )
+        raise InputError(f"{what}s must be {must}; transpose it if it has a row per {what}")
     if array.dtype.kind == "b" or not _whole(array):
-        raise InputError("edges must be whole numbers (node ids), not fractions, NaN or booleans")
+        raise InputError(
+            f"{what}s must be whole numbers (node ids), not fractions, NaN or booleans"
+        )
     pairs: Array = array.astype(np.int64)
     outside = (pairs < 0) | (pairs >= nodes)
     if outside.any():
-        problem = (
-            f"an edge names node {pairs[outside][0]}, but the {nodes} nodes are numbered from 0"
-        )
-        raise InputError(f"{problem}; drop that edge or add the node")
+        article = "an" if what == "edge" else "a"
+        problem = f"names node {pairs[outside][0]}, but the {nodes} nodes are numbered from 0"
+        raise InputError(f"{article} {what} {problem}; drop that {what} or add the node")
     return pairs
 
 

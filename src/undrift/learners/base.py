@@ -89,7 +89,7 @@ class Learner(Reading):
     planned: ClassVar[tuple[str, ...]] = ()  # hyperparameters that say nothing beyond `plan_`
     listed: ClassVar[tuple[str, ...]] = (  # by `help`; docs/api.md has the rest
         *("observe", "forget", "revise", "merge"),
-        *("predict", "predict_proba", "score", "novelty", "classes_"),
+        *("predict", "predict_proba", "scores", "score", "novelty", "save", "classes_"),
     )
 
     batches_: Ledger | None = field(default=None, init=False, repr=False, compare=False)

@@ -20,13 +20,14 @@ from undrift.datasets.tables import read_tables
 from undrift.errors import InputError
 from undrift.graphs import Graph, GraphSet
 from undrift.graphs.inputs import as_class_ids, as_labels, class_numbers
+from undrift.graphs.row_set import RowSet
 from undrift.streams.split import own_masks
 from undrift.streams.task import Task
 
 _TAKEN = (
     "give an undrift Graph or Task, a PyG Data, a NetworkX graph, a tuple (features, edge_index), "
     "a tuple (SciPy adjacency, features), either with labels as a third part, a pair of tables "
-    "(nodes, edges), or many graphs as a GraphSet or a list"
+    "(nodes, edges), many graphs as a GraphSet or a list, or a LinkSet"
 )
 _MANY = "give a GraphSet, a list of graphs, a PyG dataset or Batch, or the path of a TUDataset"
 _ONE_TABLE = "take Graph.from_table(table, target=...), or give a pair (nodes, edges)"
@@ -46,6 +47,7 @@ def as_graph(x: Any) -> Graph:
       their direction, and an adjacency of SciPy has a row per receiver.
     - Many graphs (`as_graph_set`): a graph without edges in which each of them is a node, as
       `GraphSet.pooled` makes it. Nodes of a verb, such as in `forget`, are then graphs.
+    - A `LinkSet`: a graph without edges in which each link is a node.
     - `(nodes, edges)`: two tables of pandas, Polars or PyArrow, or dicts of columns. Nodes have a
       column `id`, perhaps `label`, and features in all others. Edges have `source` and `target`,
       or two columns of any name, and count in both directions.
@@ -64,8 +66,8 @@ def _read(x: Any) -> tuple[Graph, Mapping[int, str]]:
         return x if isinstance(x, Graph) else x.graph, {}
     if kind := _pyg_kind(x, *_OTHER_PYG):
         raise InputError(f"a PyG {kind} is not one graph; {_OTHER_PYG[kind]}")
-    if _are_graphs(x):
-        return as_graph_set(x).pooled(), {}
+    if isinstance(x, RowSet) or _are_graphs(x):
+        return (x if isinstance(x, RowSet) else as_graph_set(x)).pooled(), {}
     if hasattr(x, "x") and (hasattr(x, "edge_index") or hasattr(x, "adj_t")):
         return Graph.from_pyg(x), {}
     if _is_networkx(x):
@@ -116,7 +118,7 @@ def _are_graphs(x: Any) -> bool:
         known = isinstance(part, Graph) or hasattr(part, "edge_index") or hasattr(part, "adj_t")
         return pair or known or _is_networkx(part) or bool(_pyg_kind(part, *_OTHER_PYG))
 
-    if isinstance(x, GraphSet) or _pyg_kind(x, "Batch", "Dataset"):
+    if _pyg_kind(x, "Batch", "Dataset"):
         return True
     return isinstance(x, list | tuple) and bool(x) and all(map(is_graph, x))
 
