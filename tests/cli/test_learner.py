@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 
 import undrift
 from tests.cli.conftest import Refused
+from tests.folder.conftest import assert_same
 from undrift.cli.app import start
 from undrift.learners.reading import EXACT
 
@@ -209,3 +211,30 @@ def test_a_plan_of_another_folder_is_in_force_before_the_first_batch(
         # a first batch of one class tells too little for a plan of its own
         assert ("--plan" in capsys.readouterr().err) == noted
         rmtree(second)
+    assert run("new", second, "--plan", desk / "plan.json", "--method", "gacl") == 2
+    assert "--method propagation" in capsys.readouterr().err
+    values = json.loads((desk / "plan.json").read_text())
+    for wrong in ({"columns": ["x", "x"]}, {"scale": "desk"}, {"scale": {"w": {}}}, {"hops": -1}):
+        (tmp_path / "wrong.json").write_text(json.dumps(values | wrong))
+        assert run("new", second, "--plan", tmp_path / "wrong.json") == 2
+        assert "wrong.json cannot be used" in capsys.readouterr().err
+
+
+def test_sites_of_one_plan_merge_in_any_order_as_if_pooled(tmp_path: Path) -> None:
+    files = [month(tmp_path, number) for number in range(3)]
+    nodes = Path(files[1][0])  # a site whose columns stand in another order, with other medians
+    nodes.write_text(nodes.read_text().replace("x,y,z", "z,y,x"))
+    sites = [tmp_path / name for name in "abc"]
+    for i, site in enumerate(sites):
+        plan = ["--plan", sites[i - 1] / "plan.json"] if i else []
+        assert run("new", site, *plan) == 0
+        assert run("observe", site, *files[i]) == 0
+    assert run("new", tmp_path / "empty", "--plan", sites[0] / "plan.json") == 0
+    assert run("new", tmp_path / "pooled", "--like", tmp_path / "empty") == 0
+    assert len({path.read_text() for path in tmp_path.glob("*/plan.json")}) == 1
+    for i in (2, 0, 1):
+        assert run("observe", tmp_path / "pooled", *files[i]) == 0
+    pooled = undrift.LearnerFolder(tmp_path / "pooled")
+    for name, order in (("forth", sites), ("back", sites[::-1])):
+        assert run("merge", tmp_path / name, *order) == 0
+        assert_same(undrift.LearnerFolder(tmp_path / name), pooled, files[1])

@@ -122,7 +122,7 @@ def test_a_state_that_a_killed_process_left_goes_with_the_next_command(
         (folder.merge, site),
     ):
         with monkeypatch.context() as cut:
-            cut.setattr(store, "settle", Mock(side_effect=[[], OSError("no power")]))
+            cut.setattr(store, "repair", Mock(side_effect=[[], OSError("no power")]))
             step = verb(given)
         assert any("the step is taken, but no power" in note for note in step.notes)
         assert states() == 2  # before and after: their difference is the batch

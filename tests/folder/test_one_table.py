@@ -50,14 +50,19 @@ def test_a_patient_is_erased_as_if_he_never_came(ward: LearnerFolder, tmp_path: 
     assert like(ward, "third").learner().encoding_ == ward.learner().encoding_
 
 
-def test_sites_agree_before_they_have_data(ward: LearnerFolder, tmp_path: Path) -> None:
+@pytest.mark.parametrize("beside", [True, False])
+def test_sites_agree_before_they_have_data(
+    ward: LearnerFolder, tmp_path: Path, beside: bool
+) -> None:
     first, second = (write(tmp_path / f"{i}.csv", table(24, i)) for i in range(2))
     ward.observe(first, **READING)
     odd = dict(reversed(table(24, 2).items()))  # columns in another order, and new values
     third = write(tmp_path / "2.csv", odd | {"sign": ["new", *odd["sign"][1:]]})
     plan, scale = ward.path / "plan.json", ward.path / "columns.json"
     settings = {"gamma": 0.1, "plan": str(plan)}
-    other = LearnerFolder.new(tmp_path / "other", settings=settings, scale=scale)
+    other = LearnerFolder.new(
+        tmp_path / "other", settings=settings, scale=scale if beside else None
+    )
     other.observe(third, **READING)
     pooled = like(ward, "pooled")
     for batch in (third, first, second):

@@ -109,14 +109,8 @@ def test_whatever_comes_after_the_first_batch_equals_one_training(
     assert folder.learner().scaling_ == scaling  # what the first batch fixed stays
     assert "median and spread" in (folder.path / "README.md").read_text(encoding="utf-8")
 
-    assert scaling is not None
-    names = folder.show().record.columns
-    assert names is not None
-    given = {
-        name: {"centre": c, "spread": s}
-        for name, c, s in zip(names, scaling.centre, scaling.spread, strict=True)
-    }
-    pooled = LearnerFolder.new(tmp_path / "pooled", settings=settings, scale=given)
+    pinned = {"gamma": 0.1, "plan": str(folder.path / "plan.json")}  # units too
+    pooled = LearnerFolder.new(tmp_path / "pooled", settings=pinned)
     for files in (months[2], months[3], months[4]):
         pooled.observe(files)
     for name, tensor in sums(pooled).items():

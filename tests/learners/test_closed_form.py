@@ -196,7 +196,7 @@ def test_ugcn_is_the_discriminant_of_class_means() -> None:
 
 @pytest.mark.parametrize("most", [9, 12])
 def test_sgc_ridge_is_one_ridge_regression(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("undrift.learners.sgc_ridge._MOST_COLUMNS", most)
+    monkeypatch.setattr("undrift.learners.sgc_ridge.MOST_COLUMNS", most)
     learner = SgcRidge(hops=2, gamma=0.5)
     rows, targets, weights = learned_rows(learner)
     mean = float(rows.square().sum(dim=0).mean())

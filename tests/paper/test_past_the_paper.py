@@ -54,7 +54,7 @@ def of_gamma(stream: TaskStream, learner: Propagation, gamma: float) -> Tensor:
     sums = learned.sums.variants[learned.solution.variant]
     weights = solve(sums.balanced(), gamma, relative=True)
     features = learned.plan.feature_map(learned.solution.variant)
-    scores = features.unscaled_scores(stream.graph, weights, torch.arange(stream.graph.num_nodes))
+    scores = features.ranking(stream.graph, weights, torch.arange(stream.graph.num_nodes))
     return torch.tensor(learned.classes)[scores.argmax(dim=1)]
 
 

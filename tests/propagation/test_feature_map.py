@@ -37,12 +37,13 @@ def test_a_ranking_tells_apart_what_float32_cannot(sparse: bool, fourier: int) -
     first = torch.randn(features.width(12), 1, dtype=torch.float64, generator=generator)
     move = torch.randn(features.width(12), 3, dtype=torch.float64, generator=generator)
     weights = first + 1e-9 * move  # of float32's precision, three equal columns
-    exact = features.unscaled_scores(graph, weights, nodes).argmax(dim=1)
-    rough = features.unscaled_scores(graph, weights.float(), nodes).argmax(dim=1)
+    rows = features.plain(graph, nodes)
+    exact = features.scored(rows, weights).argmax(dim=1)
+    rough = features.scored(rows.float(), weights.float()).argmax(dim=1)
     assert exact.unique().numel() == 3
     assert not torch.equal(rough, exact)
     assert torch.equal(features.ranking(graph, weights, nodes).argmax(dim=1), exact)
-    apart = features.ranking(graph, move, nodes)
-    torch.testing.assert_close(
-        apart, features.unscaled_scores(graph, move, nodes), rtol=0, atol=1e-4
-    )
+    apart, scores = features.ranking(graph, move, nodes), features.scored(rows, move)
+    factor = (apart * scores).sum(dim=1, keepdim=True) / scores.square().sum(dim=1, keepdim=True)
+    assert bool((factor > 0).all())
+    torch.testing.assert_close(apart, factor * scores, rtol=0, atol=1e-4)

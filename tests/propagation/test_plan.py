@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from undrift import Graph, InputError, Propagation, make_learner
+from undrift import Graph, InputError, Propagation
 from undrift.propagation.plan import Plan, decides_badly
 from undrift.testing.check_living import tiny_batch
 from undrift.testing.graphs import tiny_stream
@@ -66,14 +66,6 @@ def test_learners_of_other_plans_do_not_merge() -> None:
         one.merge(other)
 
 
-def test_a_pinned_learner_is_saved_with_its_plan() -> None:
-    plan = decided_plan()
-    empty = Propagation(plan=plan)
-    state = empty.state()
-    json.dumps(state.params)
-    assert make_learner("propagation", **state.params).load(state).plan_ == plan
-
-
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
@@ -97,19 +89,38 @@ def test_a_batch_of_another_width_is_refused_with_both_numbers() -> None:
         learner.observe(tiny_stream().task(0))
 
 
-@pytest.mark.parametrize("text", ["{}", '{"num_features": "x"}', "{"])
-def test_what_is_no_plan_is_refused(text: str, tmp_path: Path) -> None:
-    (tmp_path / "plan.json").write_text(text, encoding="utf-8")
-    with pytest.raises(InputError, match=r"plan\.json is no plan"):
+@pytest.mark.parametrize("data", [b"{}", b'{"num_features": "x"}', b"{", b"[1]", b"\xff", None])
+def test_what_is_no_plan_is_refused(data: bytes | None, tmp_path: Path) -> None:
+    if data is not None:
+        (tmp_path / "plan.json").write_bytes(data)
+    with pytest.raises(
+        InputError, match=r"plan\.json is no plan|cannot read the plan .*plan\.json"
+    ):
         Propagation(plan=str(tmp_path / "plan.json"))
 
 
-def test_variants_without_sizes_and_missing_files_are_refused(tmp_path: Path) -> None:
-    plan = decided_plan()
-    with pytest.raises(InputError, match="0 sizes"):
-        replace(plan, sizes=())
-    with pytest.raises(InputError, match="cannot read the plan"):
-        Propagation(plan=str(tmp_path / "none.json"))
+WRONG: dict[str, list[object]] = {
+    "num_features": [0, "x"],
+    "hops": [-1, 2.5],
+    "homophily": [2, -0.1],
+    "evidence_threshold": [0],
+    "variants": [["mix", "mix"], ["hops"], ["mix", "twice"], []],
+    "sizes": [[]],
+    "degrees": [True, 1],
+    "seed": [2**70, -1],
+    "sketch": [-1, 0.5],
+    "fourier": ["a"],
+    "rank": [-5],
+    "power": [0, -3, 1.5],
+}
+
+
+@pytest.mark.parametrize(("field", "value"), [(f, v) for f, each in WRONG.items() for v in each])
+def test_a_field_out_of_its_bounds_is_refused_at_once(field: str, value: object) -> None:
+    values = json.loads(decided_plan().to_json())
+    (values if field in values else values["sizes"][0])[field] = value
+    with pytest.raises(InputError, match=f"{field} must be .*, not "):
+        Propagation(plan=json.dumps(values))
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ from typing import Annotated
 from undrift.cli import learner_verbs as verbs
 from undrift.cli.console import output, progress_console, say, working
 from undrift.cli.learner_verbs import opened
-from undrift.cli.options import AS_LAST, Columns, Folder, Several, Whole, batches, group
+from undrift.cli.options import AS_LAST, Columns, LearnerPath, Several, Whole, batches, group
 
 BROKEN = 3
 """The exit code of an audit that is not passed, be it that something could not be judged."""
 
 
-def show(folder: Folder, /) -> None:
+def show(folder: LearnerPath, /) -> None:
     """Show what a learner knows: method, classes, columns, batches."""
     from undrift.folder.store import current
     from undrift.reporting.learner import class_table, fact_table
@@ -25,7 +25,7 @@ def show(folder: Folder, /) -> None:
         output().print("", class_table(found))
 
 
-def history(folder: Folder, /) -> None:
+def history(folder: LearnerPath, /) -> None:
     """Show every step of a learner: when, what, how much."""
     from undrift.folder.record import read_history
     from undrift.folder.store import current
@@ -35,7 +35,7 @@ def history(folder: Folder, /) -> None:
     output().print(history_table(read_history(folder)))
 
 
-def verify(folder: Folder, /) -> None:
+def verify(folder: LearnerPath, /) -> None:
     """Hash and read everything in a folder again; complete what a killed process left undone.
 
     Says how far rounding may have moved scores from those of one training on all batches.
@@ -60,7 +60,7 @@ def verify(folder: Folder, /) -> None:
 
 
 def audit(
-    folder: Folder,
+    folder: LearnerPath,
     /,
     *,
     data: Annotated[tuple[Path, ...], Several] = (),
@@ -87,7 +87,7 @@ def audit(
         raise SystemExit(BROKEN)
 
 
-def report(folder: Folder, /, *, out: Path | None = None) -> None:
+def report(folder: LearnerPath, /, *, out: Path | None = None) -> None:
     """Write one HTML page of a learner's life: plots over its steps, audit, what was forgotten.
 
     It has everything inside and needs no network.
@@ -105,7 +105,7 @@ def report(folder: Folder, /, *, out: Path | None = None) -> None:
     say(f"report: {path}")
 
 
-def export(folder: Folder, /, out: Path, *, least_rows: Whole | None = None) -> None:
+def export(folder: LearnerPath, /, out: Path, *, least_rows: Whole | None = None) -> None:
     """Write the learner as one file for undrift.load, without history, key and hashes.
 
     Of a recommender, items and pairs of few sessions are left out; NextItem.opened and Ease.opened

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from undrift.checks import field_types
 from undrift.cli import options
 from undrift.cli.console import progress_console, say, working
-from undrift.cli.options import AS_LAST, Columns, Flag, Folder, Several, Whole, Words, Workers
+from undrift.cli.options import AS_LAST, Columns, Flag, LearnerPath, Several, Whole, Words, Workers
 from undrift.errors import InputError
 from undrift.formatting import counted
 from undrift.learners.registry import DEFAULT, method_class
@@ -45,9 +46,9 @@ def new(
     :param like: A folder whose learner this one shall be able to merge with: it gets its method,
         settings, plan, columns, their scale and its key, and none of its sums. Make it where the
         other is, and carry it to the other site empty.
-    :param plan: A plan.json of another folder: rows are made as there, whatever the first batch is.
-        Folders of one plan and one scale merge; only those made with --like notice a batch that is
-        in both.
+    :param plan: A plan.json of another folder: rows are made as there, and columns have their names
+        and units as there, whatever the first batch is. Folders of one plan merge; only those made
+        with --like notice a batch that is in both.
     :param keep: How many old states to keep. Two states give away what came between them.
     :param remember_nodes: Keep keyed hashes of node ids, so that "forget --node" can say which
         batches hold a node; of clicks, of the names of sessions, users and items.
@@ -57,8 +58,8 @@ def new(
         sessions must stand behind an item or a pair that is exported.
     :param scale: Put columns into units of their spread: robust (by the first batch, for good),
         none, or a .json file of public ranges, and of lists of categories for tables without
-        edges, such as columns.json of another folder. Without it tables are scaled, .npz and .pt
-        files are not.
+        edges, such as columns.json of another folder. Without it the scale is that of --plan; else
+        tables are scaled, .npz and .pt files are not.
     :param seed: Decides the validation nodes and the learner's randomness.
     :param device: Where to compute: cpu, cuda or cuda:1.
     """
@@ -66,6 +67,10 @@ def new(
     from undrift.folder import kinds
 
     kind = kinds.kind_for(method) if like is None else type(kinds.opened(like))
+    if plan is not None and "plan" not in field_types(method_class(method)):
+        raise InputError(
+            f"{method} has no plan; leave out --plan, or take --method {DEFAULT}, which has one"
+        )
     texts = parse_settings(settings)
     chosen: dict[str, Any] = choose_readings(method_class(method), texts) if texts else {}
     chosen |= {} if plan is None else {"plan": str(plan)}
@@ -87,7 +92,7 @@ def new(
 
 
 def observe(
-    folder: Folder,
+    folder: LearnerPath,
     /,
     *files: Path,
     alias: Words = (),
@@ -121,7 +126,7 @@ def observe(
 
 
 def predict(
-    folder: Folder,
+    folder: LearnerPath,
     /,
     *files: Path,
     out: Path,
@@ -172,7 +177,7 @@ def predict(
 
 
 def recommend(
-    folder: Folder,
+    folder: LearnerPath,
     /,
     history: Path,
     *,
@@ -202,7 +207,7 @@ def recommend(
 
 
 def forget(
-    folder: Folder,
+    folder: LearnerPath,
     /,
     *files: Path,
     node: str | None = None,
@@ -260,7 +265,7 @@ def forget(
 
 
 def revise(
-    folder: Folder,
+    folder: LearnerPath,
     /,
     *files: Path,
     alias: Words = (),
@@ -288,7 +293,7 @@ def revise(
 def merge(folder: Path, /, *others: Path) -> None:
     """Add what other folders' learners know, as if all had been observed here.
 
-    They must have been made --like one another, or with one plan and one scale. A folder that is
+    They must have been made --like one another, or with one plan. A folder that is
     not there is made, like the first of the others; they are not changed.
 
     :param folder: The folder that gets what all of them know.

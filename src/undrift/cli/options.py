@@ -31,7 +31,7 @@ Several = Parameter(negative="", show_default=False, consume_multiple=True)  # v
 Flag = Annotated[bool, Many]
 Words = Annotated[tuple[str, ...], Many]
 Settings = Annotated[Words, Parameter(name="--set")]
-Folder = Annotated[Path, Parameter(help="The learner's folder.")]
+LearnerPath = Annotated[Path, Parameter(help="The learner's folder.")]
 
 
 @Parameter(name="*")

@@ -144,7 +144,7 @@ class LargeBatch:
 
 def _check_columns(columns: tuple[str, ...] | None, width: int, known: Record, where: str) -> None:
     """Refuse a batch whose columns cannot be those that were learned."""
-    if known.width is None:
+    if known.width is None and known.columns is None:  # neither learned nor pinned by a plan
         return
     if (columns is None) != (known.columns is None):
         had, has = ("names", "none") if columns is None else ("no names", "names")
@@ -158,7 +158,7 @@ def _check_columns(columns: tuple[str, ...] | None, width: int, known: Record, w
             f"the columns of {where} are in another order than was learned; read it with `read`, "
             f"or import its tables with columns in this order: {', '.join(right[:20])}"
         )
-    if width != known.width:
+    if known.width not in (None, width):
         raise InputError(
             f"{where} has {width} feature columns and {known.width} were learned; give the same "
             "columns"

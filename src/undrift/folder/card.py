@@ -6,6 +6,7 @@ import json
 
 from undrift.folder.classes import WAYS
 from undrift.folder.notice import sentences
+from undrift.folder.plan_file import plan_file
 from undrift.folder.record import Record
 from undrift.formatting import counted, percent, size
 from undrift.learners.base import Learner
@@ -210,8 +211,6 @@ def _cell(name: str) -> str:
 
 def texts_of(record: Record, learner: Learner) -> tuple[str | None, ...]:
     """The card, the plan that is in force and the encoding of tables, which `scale` takes."""
-    plan, known = getattr(learner, "plan_", None), learner.encoding_
-    as_json = getattr(plan, "to_json", None)  # propagation's alone
-    encoding = {} if known is None else known.as_plain()
+    encoding = {} if learner.encoding_ is None else learner.encoding_.as_plain()
     columns = f"{json.dumps(encoding, indent=1, ensure_ascii=False)}\n" if encoding else None
-    return card(record, learner), None if as_json is None else f"{as_json()}\n", columns
+    return card(record, learner), plan_file(record, learner), columns

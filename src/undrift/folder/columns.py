@@ -14,7 +14,7 @@ from undrift.folder.classes import folded
 from undrift.folder.record import Record, Scale
 from undrift.formatting import counted
 from undrift.graphs import Encoding, Scaling
-from undrift.graphs.scaling import odd_columns, scaling_given
+from undrift.graphs.scaling import check_given, odd_columns, scaling_given
 from undrift.learners.base import Learner
 from undrift.learners.small_classes import has_noise
 from undrift.storage.lock import system_errors
@@ -132,9 +132,13 @@ def fixed_scale(
     return how, Scaling.of(batch.some_features()) if how == "robust" else None, []
 
 
-def neutral(learner: Learner, columns: Sequence[str] | None) -> dict[str, float | None]:
+def neutral(learner: Learner, record: Record) -> dict[str, float | None]:
     """Of every column learned, the number that tells nothing: its centre, or 0; None: no number."""
-    names, known = columns or (), learner.scaling_
+    names, known = record.columns or (), learner.scaling_
+    if learner.learned_ is None and isinstance(record.scale, dict):  # pinned by a plan
+        numbers = {n: each for n, each in record.scale.items() if isinstance(each, dict)}
+        centres = {n: centre for n, (centre, _) in check_given(numbers).items()}
+        return {name: centres.get(name) for name in names}
     if isinstance(known, Encoding):
         return dict.fromkeys(names)
     if known is None or known.width != len(names):

@@ -66,7 +66,7 @@ class Draft(Steps):
                 said = self._said[0]
                 raise InputError(f"{graph} was read when it was imported; leave out {said}")
             return LargeBatch.of(graph, self.record)
-        tells_nothing = columns.neutral(self.learner, self.record.columns)
+        tells_nothing = columns.neutral(self.learner, self.record)
         how |= {"unknown_edges": self.unknown_edges, "neutral": tells_nothing}
         given = self.record.scale if self.learner.learned_ is None else "none"
         how["encoding"] = self.learner.encoding_ or given
@@ -214,8 +214,9 @@ class Draft(Steps):
         """Add what another folder's learner knows, its classes by their names (`bring`)."""
         mine, other = self.record, theirs.record
         new = mine.width is None  # then what the other's first batch decided holds here too
-        same = (mine.columns, mine.width) == (other.columns, other.width)
-        if not (new or same or other.width is None):
+        same = mine.columns == other.columns and (new or mine.width == other.width)
+        free = mine.columns is None and new
+        if not (free or same or other.width is None):
             raise InputError(
                 f"{self.folder} and {theirs.folder} are no siblings: they learned other columns, "
                 "or in another order, so their rows cannot be added; make one with --like the "
@@ -234,8 +235,8 @@ class Draft(Steps):
         checked = checked and not set(self.keys).isdisjoint(theirs.keys)
         self.bring(
             theirs,
-            "a folder made with --like another can, and so can folders of one --method, --set, "
-            "--plan and --scale",
+            "a folder made with --like another can; so can folders of one --method and --set that "
+            "have one plan.json as --plan, or, of methods without a plan, one --scale FILE or none",
         )
         first = other if new else mine
         decided = {"columns": first.columns, "width": first.width, "scale": first.scale}

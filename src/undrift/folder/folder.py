@@ -14,6 +14,7 @@ from undrift.folder.classes import left_small, public_classes
 from undrift.folder.columns import read_scale
 from undrift.folder.draft import Draft
 from undrift.folder.kinds import Folder
+from undrift.folder.plan_file import units_given
 from undrift.folder.predictions import Predictions, check_out, check_unknown, predicted
 from undrift.folder.record import Record
 from undrift.folder.store import COLUMNS
@@ -27,6 +28,12 @@ from undrift.scale.learning import predict as predict_large
 from undrift.scale.plan import Engine
 from undrift.storage.files import state_bytes, write_atomically
 from undrift.typing import Progress, silent
+
+
+def empty_like(learner: Learner) -> Learner:
+    """One that has observed nothing and can merge with this one, which may have nothing either."""
+    pinned = learner.learned_ is None and learner.plan_ is not None
+    return learner.clone() if pinned else learner.sibling()
 
 
 class LearnerFolder(Folder):
@@ -56,7 +63,7 @@ class LearnerFolder(Folder):
 
     draft = Draft
     row = "node"
-    default, emptied = DEFAULT, staticmethod(Learner.sibling)
+    default, emptied = DEFAULT, staticmethod(empty_like)
     shared = frozenset({"columns", "width", "reading", "aliases", "scale"})
     shared |= {"small_classes", "least_rows"}
     files = "NODES EDGES"
@@ -73,9 +80,10 @@ class LearnerFolder(Folder):
         return replace(Draft.loaded(self.path), engine=self.engine, tell=self.tell)
 
     @classmethod
-    def _decided(cls, learner: Learner, record: Record, scale: Any) -> dict[str, Any]:
-        return {
-            "scale": record.scale if scale is None else read_scale(scale, learner),
+    def _decided(cls, learner: Learner, record: Record, scale: Any, plan: Any) -> dict[str, Any]:
+        pinned = {"columns": record.columns, "scale": record.scale, **units_given(plan, learner)}
+        return pinned | {
+            "scale": pinned["scale"] if scale is None else read_scale(scale, learner),
             "classes": public_classes(learner) or {},
             "private": bounded(learner),
             "assumes_disjoint": has_noise(learner) and not record.remember_nodes,

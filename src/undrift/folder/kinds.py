@@ -75,6 +75,9 @@ class Folder:
         Of nodes alone: `small_classes`: what happens to a new class that brings fewer: "refuse" the
         batch, leave the class out as "context", "pool" such classes into one, or "allow" it.
 
+        A `plan` among the `settings` that is the `plan.json` of a folder also has the names of the
+        columns and their units; a `scale` takes the place of these.
+
         `scale`: "robust" puts every column into units of its spread, "none" leaves it, and a
         mapping (or a JSON file of one) gives some columns a public range, `{"price": {"low": 0,
         "high": 100000}}`, or `centre` and `spread`; of a table without edges also a list of
@@ -105,7 +108,9 @@ class Folder:
             least_rows=record.least_rows if least_rows is None else least_rows,
         )
         check_ways(record.small_classes, record.least_rows)
-        record = record.changed(**cls._decided(learner, record, scale))
+        record = record.changed(
+            **cls._decided(learner, record, scale, (settings or {}).get("plan"))
+        )
         texts = cls.draft.texts(record, learner)
         create(Path(path), learner.state(batches=False), record, key, *texts)
         if cls.row == "session":  # before any data comes: its state is whole
@@ -113,7 +118,7 @@ class Folder:
         return cls(path)
 
     @classmethod
-    def _decided(cls, learner: Any, record: Record, scale: Any) -> dict[str, Any]:
+    def _decided(cls, learner: Any, record: Record, scale: Any, plan: Any) -> dict[str, Any]:
         """What a kind records before any batch."""
         return {}
 

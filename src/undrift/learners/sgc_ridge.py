@@ -16,10 +16,9 @@ from undrift.learners.parameters import Positive
 from undrift.learners.parts.backbone import Grid
 from undrift.learners.parts.expanded import DrawnRows
 from undrift.propagation.mixes import Propagated
+from undrift.propagation.plan import MOST_COLUMNS
 from undrift.streams.task import Task
 from undrift.typing import Progress, Rows
-
-_MOST_COLUMNS = 3072  # of a row that is not sketched
 
 
 @dataclass(frozen=True)
@@ -37,8 +36,8 @@ class HopRows(DrawnRows):
 
     def _every(self, graph: Graph) -> Rows:
         everyone = torch.arange(graph.num_nodes, device=graph.device)
-        wide = graph.num_features > _MOST_COLUMNS
-        sketch = Sketch(graph.num_features, _MOST_COLUMNS, self.seed) if wide else None
+        wide = graph.num_features > MOST_COLUMNS
+        sketch = Sketch(graph.num_features, MOST_COLUMNS, self.seed) if wide else None
         return Propagated("hop", self.hops).rows(graph, everyone, sketch)
 
 

@@ -94,20 +94,18 @@ class FeatureMap:
         for where, part in chunks(rows, share * budget_mb):
             yield where, torch.cat([part.to_dense(), made(part)], dim=1)
 
-    def unscaled_scores(self, graph: Graph, weights: Tensor, nodes: Tensor) -> Tensor:
-        """Scores of these nodes, up to a positive factor per node."""
-        if self.power == 1 and not (self.fourier or self.counts):  # linear, up to its length
-            sketch = self.sketch_of(graph.num_features)
-            return self.propagated.unscaled_scores(graph, weights, nodes.to(graph.device), sketch)
-        return self.scored(self.plain(graph, nodes, weights.dtype), weights)
-
     def ranking(self, graph: Graph, weights: Tensor, nodes: Tensor) -> Tensor:
-        """`unscaled_scores` in float32; scores in float64 where its best two are too near.
+        """Scores up to a positive factor per node: for less, which no argmax sees.
 
-        Rounding was seen to move a score by 6e-8 of the length of W's column, by 3e-7 after eight
-        hops.
+        They are made in float32, and in float64 where the best two of a node are too near. Rounding
+        was seen to move a score by 6e-8 of the length of W's column, by 3e-7 after eight hops.
         """
-        rough = self.unscaled_scores(graph, weights.float(), nodes).double()
+        single = weights.float()
+        if self.power == 1 and not (self.fourier or self.counts):  # linear, up to its length
+            on, sketch = nodes.to(graph.device), self.sketch_of(graph.num_features)
+            rough = self.propagated.unscaled_scores(graph, single, on, sketch).double()
+        else:
+            rough = self.scored(self.plain(graph, nodes, single.dtype), single).double()
         if rough.shape[1] < 2 or not rough.shape[0]:
             return rough
         first, second = rough.topk(2, dim=1).values.T

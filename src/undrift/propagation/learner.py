@@ -11,7 +11,7 @@ from undrift.errors import InputError
 from undrift.learners.additive import AdditiveLearner, Known
 from undrift.learners.parameters import check_positive
 from undrift.propagation.mixes import Mix
-from undrift.propagation.plan import First, Plan, Size, Wanted, decided, decides_badly, read_plan
+from undrift.propagation.plan import First, Plan, Size, Wanted, decided, decides_badly, plan_given
 from undrift.propagation.solve import Solved, candidate, selected_variant
 from undrift.propagation.sums import PropagationSums, edges_between
 from undrift.streams.task import Task
@@ -44,7 +44,7 @@ class RowSettings:
         if self.gamma is not None:
             check_positive(gamma=self.gamma)
         Wanted(self.sketch, self.fourier)
-        self._blank(1, seed=0).propagated("mix")
+        self._blank(1, seed=0)
 
     def _blank(self, num_features: int, size: Size = _UNCUT, *, seed: int) -> Plan:
         """What the user said of the rows, in one feature variant."""
@@ -112,7 +112,7 @@ class Propagation(RowSettings, AdditiveLearner[Plan, PropagationSums, Solved]):
     def __post_init__(self) -> None:
         self._check_rows()
         Wanted(rank=self.rank, budget=self.budget)
-        pinned = read_plan(self.plan)
+        pinned = plan_given(self.plan)
         self.plan = None if pinned is None else pinned.to_json()  # as params and states have it
         beside = [name for name in _PINNED if getattr(self, name) != getattr(type(self), name)]
         if pinned is not None and beside:
@@ -122,7 +122,7 @@ class Propagation(RowSettings, AdditiveLearner[Plan, PropagationSums, Solved]):
     @property
     def plan_(self) -> Plan | None:
         """Every decision of the first batch, or the plan that was given; None before either."""
-        return self.known.plan if self.learned_ is not None else read_plan(self.plan)
+        return self.known.plan if self.learned_ is not None else plan_given(self.plan)
 
     def plan_note(self, task: Task) -> str | None:
         """What is wrong with this first batch, where it decides a plan and tells too little."""
@@ -148,7 +148,7 @@ class Propagation(RowSettings, AdditiveLearner[Plan, PropagationSums, Solved]):
         return self._pinned(num_features) or decided(blank, wanted, edges, first, **free)
 
     def _pinned(self, num_features: int) -> Plan | None:
-        pinned = read_plan(self.plan)
+        pinned = plan_given(self.plan)
         if pinned is not None and pinned.num_features != num_features:
             raise InputError(
                 f"the plan is for {pinned.num_features} features per node, this batch has "

@@ -22,7 +22,7 @@ _LEAST = 1e-3  # a hop that weighs less at a node is left out there
 _NEIGHBOUR_SCALE = 2.0  # a mean over neighbours is shorter than one row; about makes up for it
 _FEW = 16  # of more than one in so many nodes no field is looked for
 _FARTHEST = 1000  # hops: farther than any graph of people, papers or shops is wide
-_FULL_FROM = 24  # rows with more than one entry in this many cells are cheaper dense
+_DENSE_FROM = 24  # rows with more than one entry in this many cells are cheaper dense
 _MANY = 4  # from one in so many nodes on, evidence is summed at all of them
 _BLOCK = {"cpu": 2**21, "cuda": 2**28}  # cells of a block, held for every hop; a GPU has room
 _NARROWEST = 64  # columns of a block, at least
@@ -243,7 +243,7 @@ class Hops:
         parts: list[list[Rows]] = [[] for _ in self.channels]
         if isinstance(held, Csr):
             parts = [[taken.of(held)] for taken in self.taken[0]]
-            while done < len(self.products) and held.nnz * _FULL_FROM <= held.shape[0] * width:
+            while done < len(self.products) and held.nnz * _DENSE_FROM <= held.shape[0] * width:
                 held = self.products[done].to(dtype=dtype) @ held
                 done += 1
                 for mine, taken, side in zip(parts, self.taken[done], self.channels, strict=True):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields, replace
-from functools import cached_property
+from dataclasses import MISSING, asdict, dataclass, fields, replace
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -17,6 +17,7 @@ from undrift.checks import bytes_of, check_fields, check_regular
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.additive import RowPlan, ScoredRows
+from undrift.learners.parameters import check_not_negative, check_positive
 from undrift.propagation.features import TABLE, FeatureMap
 from undrift.propagation.mixes import Mix, Propagated
 from undrift.sparse import Csr
@@ -29,17 +30,19 @@ if TYPE_CHECKING:
 # which feature variants there are
 PRIOR_EDGES = 20.0  # weight of the prior in both measures of edges: a few edges prove nothing
 INFORMATIVE_FROM = 0.3  # label association from which there is informative heterophily
-_FULL_FROM = 0.25  # adjusted homophily from which the homophily weight is 1
+_WHOLE_FROM = 0.25  # adjusted homophily from which the homophily weight is 1
 _HETEROPHILY_UNDER = 0.5  # homophily weight under which informative heterophily is looked for
 _BLIND_UNDER = 0.05  # label association under which edges are taken not to look at classes
 _ROWS_PER_CELL = 4  # of the first batch, for every cell of a table of counts and degrees
 _NARROW = 1024  # dense features of at most so many columns get a channel per hop, and Fourier's
+_CHANNEL_HOPS = 2  # of `separate` and `hops`: one more widens every row by the features again
+MARGIN = 0.02  # by which another variant's mean expected accuracy must be higher to be selected
 _FEW_ROWS = 8  # training rows under which not even the least rank has a row per direction
 
-# how large sums are
-_MOST_COLUMNS = 3072
+# how large sums are; docs/decisions/0023 says what each number was chosen on
+MOST_COLUMNS = 3072  # of a row: wider features are sketched, which costs CS's 6,805 words nothing
 _MOST_RANK = 512  # beyond it accuracy no longer rises on any stream
-_LEAST_RANK = 8
+_LEAST_RANK = 8  # however few rows there are, or bytes
 _ROWS_PER_DIRECTION = 2.8  # rows of the first batch that must stand behind each direction
 _FREE_DIRECTIONS = 256  # that need no asking for, where there are rows for them
 _ROWS_PER_FREE_DIRECTION = 8  # nor does one for every so many rows
@@ -47,58 +50,110 @@ _GROWTH = 3  # a stream is taken to hold so many times its first batch
 _ALWAYS_ALLOWED = 4e6  # bytes that need no asking for
 _COLUMNS_TO_BYTES = 2.5  # columns squared per byte: about twenty columns to a direction
 _BESIDE = 33  # columns of means and of the solution for 16 classes, and the diagonal
+_FOURIER_PER_COLUMN = 16  # few columns need few
+_MOST_FOURIER = 2048  # each takes as much of the sums as a column
 _POWER = 0.75  # of sparse rows that are not sketched: words that repeat count less
+
+UNITS = ("columns", "scale")
+"""What `plan.json` of a folder tells beside the plan: the names of columns, and their units."""
+
+_SEEDS = 2**63  # what every generator takes
 
 
 @dataclass(frozen=True)
 class Size:
-    """What the rows and sums of a feature variant are cut to, as in `FeatureMap`."""
+    """What the rows and sums of a feature variant are cut to."""
 
     sketch: int
+    """Rows of more columns are sketched to so many; 0: none is."""
+
     fourier: int
+    """How many random Fourier features stand beside the columns."""
+
     rank: int
+    """Random directions through which the Gram is seen (`ThinSums`); 0: all of it is kept."""
+
     power: float = 1.0
+    """Entries of rows are taken to this power, over 0 and at most 1, before they are summed."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        check_not_negative(sketch=self.sketch, fourier=self.fourier, rank=self.rank)
+        if not 0 < self.power <= 1:
+            raise InputError(f"power must be greater than 0 and at most 1, not {self.power}")
 
 
 @dataclass(frozen=True)
 class Plan(RowPlan["Solved"]):
     """What rows depend on beside their batch: sites that agree on it can merge.
 
-    `mix`, `hops`, `evidence_threshold`: how the hops are mixed (`Propagated`). `homophily`: the
-    damping of each hop, 0 to 1. `variants`: the feature variants that are summed: `mix` always;
-    `separate`, ego and neighbour channels, under informative heterophily; `hops`, a channel per
-    hop, for narrow dense features. `sizes`: of each variant. `counts`: whether columns that tell
-    how many features a node has stand beside the mix: where neighbours disagree and features are
-    sparse. `degrees`: whether they tell of edges too: where edges do not look at classes either,
-    and there are rows enough. `seed`: of the random maps.
+    A field that is out of its bounds is an error when the plan is made, not when it is used.
     """
 
     num_features: int
+    """How many features a node has; batches of another width are refused."""
+
     mix: Mix
+    """How the hops of the feature variant `mix` become one row (`Propagated`)."""
+
     hops: int
+    """How many hops a row of it takes at most."""
+
     evidence_threshold: float
+    """The effective feature count from which a node takes no further hop."""
+
     homophily: float
+    """The damping of each hop, from 0 (a node's own features) to 1 (none)."""
+
     variants: tuple[str, ...]
+    """The feature variants that are summed.
+
+    `mix` is always the first. `separate`, ego and neighbour channels, is there under informative
+    heterophily, and `hops`, a channel per hop, for narrow dense features.
+    """
+
     sizes: tuple[Size, ...]
+    """The size of each of them, in their order."""
+
     counts: bool = False
+    """Whether columns that tell how many features a node has stand beside the mix.
+
+    They do where neighbours disagree and features are sparse.
+    """
+
     degrees: bool = False
+    """Whether those columns tell of edges too.
+
+    They do where edges do not look at classes either, and there are rows enough. Then a row
+    depends on all edges of its batch.
+    """
+
     seed: int = 0
+    """The seed of the random maps, which are drawn anew and never stored."""
 
     def __post_init__(self) -> None:
         check_fields(self)
-        known = {"mix"} <= {*self.variants} <= {"mix", "separate", "hops"}
-        if not known or len(self.variants) != len(self.sizes):
-            raise InputError(
-                f"a plan has the feature variant mix, perhaps separate and hops, and a size for "
-                f"each, not variants {list(self.variants)} and {len(self.sizes)} sizes"
-            )
+        check_positive(num_features=self.num_features)
+        self.propagated("mix")  # refuses a mix, hops, a threshold or a homophily that is none
+        others = self.variants[1:]
+        known = set(others) <= {"separate", "hops"} and len(set(others)) == len(others)
+        if self.variants[:1] != ("mix",) or not known:
+            must = "mix, then perhaps separate and hops, none of them twice"
+            raise InputError(f"variants must be {must}, not {list(self.variants)}")
+        if len(self.sizes) != len(self.variants):
+            must = f"one for each of the {len(self.variants)} variants"
+            raise InputError(f"sizes must be {must}, not {len(self.sizes)} sizes")
+        if self.degrees and not self.counts:
+            raise InputError("degrees must be false where counts is false, not true")
+        if not 0 <= self.seed < _SEEDS:
+            raise InputError(f"seed must be from 0 to 2**63 - 1, not {self.seed}")
 
     def propagated(self, variant: str) -> Propagated:
         """How the hops of a feature variant are mixed."""
         if variant == "separate":
-            return Propagated("separate", hops=2)
+            return Propagated("separate", _CHANNEL_HOPS)
         if variant == "hops":
-            return Propagated("concat", hops=2, homophily=self.homophily)
+            return Propagated("concat", _CHANNEL_HOPS, homophily=self.homophily)
         return Propagated(self.mix, self.hops, self.evidence_threshold, self.homophily)
 
     def feature_map(self, variant: str) -> FeatureMap:
@@ -153,15 +208,23 @@ class Plan(RowPlan["Solved"]):
 
     @classmethod
     def from_json(cls, text: str, where: str = "the plan") -> Plan:
-        """The plan of such a text."""
+        """The plan of such a text; what a folder tells of columns beside it is left out."""
         try:
-            values = dict(json.loads(text))
+            values = {name: v for name, v in dict(json.loads(text)).items() if name not in UNITS}
             if values.pop("structure", False):
                 raise ValueError("columns of degrees went; docs/decisions/0022 names who has them")
+            if "banks" in values:
+                values["variants"] = values.pop("banks")
+            known = {f.name: f.default is MISSING for f in fields(Plan)}
+            if lacking := [name for name in known if known[name] and name not in values]:
+                raise ValueError(f"it lacks {', '.join(lacking)}")
+            if strange := [name for name in values if name not in known]:
+                raise ValueError(f"it has {strange[0]}")
             values["sizes"] = tuple(Size(**size) for size in values["sizes"])
-            values["variants"] = tuple(values.pop("banks", None) or values["variants"])
             return cls(**values)
-        except (TypeError, ValueError, KeyError) as error:
+        except InputError as error:
+            raise InputError(f"{where} cannot be used: {error}") from error
+        except (TypeError, ValueError, KeyError, RecursionError) as error:
             how = f"of {', '.join(f.name for f in fields(cls))}, as Plan.to_json() writes it"
             raise InputError(f"{where} is no plan ({error}); it is a JSON object {how}") from error
 
@@ -200,19 +263,30 @@ def _asked(graph: Graph, nodes: Tensor | None) -> Tensor:
     return torch.arange(graph.num_nodes, device=graph.device) if nodes is None else nodes
 
 
-def read_plan(given: Plan | str | None) -> Plan | None:
+_parsed = lru_cache(maxsize=32)(Plan.from_json)
+
+
+def plan_given(given: Plan | str | None) -> Plan | None:
     """A plan, its JSON text, or the path of a file with it."""
     if given is None or isinstance(given, Plan):
         return given
+    text = plan_text(given)
+    return _parsed(text) if text is given else _parsed(text, given)
+
+
+def plan_text(given: str) -> str:
+    """The JSON text of a plan: itself, or what the file of this path holds."""
     if given.lstrip().startswith("{"):
-        return Plan.from_json(given)
+        return given
     path = Path(given)
     check_regular(path)
     try:
-        return Plan.from_json(path.read_text(encoding="utf-8"), str(path))
-    except OSError as error:
-        why, way = error.strerror or error, "Plan.to_json() or undrift learner new wrote"
-        raise InputError(f"cannot read the plan {path} ({why}); give a file that {way}") from error
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        why, way = getattr(error, "strerror", None) or error, "Plan.to_json() or a learner folder"
+        raise InputError(
+            f"cannot read the plan {path} ({why}); give a file that {way} wrote"
+        ) from error
 
 
 # what a first batch decides ----------------------------------------------------------------
@@ -285,7 +359,7 @@ def homophily_of(edges: Tensor) -> float:
         return 1.0
     adjusted = (float(edges.diagonal().sum()) / every - chance) / (1 - chance)
     shrunk = (m * adjusted + PRIOR_EDGES) / (m + PRIOR_EDGES)
-    return min(max(shrunk / _FULL_FROM, 0.0), 1.0)
+    return min(max(shrunk / _WHOLE_FROM, 0.0), 1.0)
 
 
 def association_of(edges: Tensor) -> float:
@@ -335,38 +409,53 @@ class Wanted:
         gave stands; with `sketch` bytes decide nothing.
         """
         if self.sketch is not None:
-            plain = min(width, self.sketch) if self.sketch else width
-            return Size(self.sketch, self._fourier(plain), self.rank or 0)
+            plain = min(width, self.sketch or width)
+            fourier = _most_fourier(plain) if self.fourier is None else self.fourier
+            return Size(self.sketch, fourier, self.rank or 0)
         given = bytes_of(self.budget)
         allowed = max(_GROWTH * first.nbytes, _ALWAYS_ALLOWED) if given is None else given
         allowed /= variants
-        fitting = allowed / (8 * (_LEAST_RANK + _BESIDE))
-        most = max(int(min(math.sqrt(_COLUMNS_TO_BYTES * allowed), fitting)), 1)
-        sketch = min(_MOST_COLUMNS, most)
+        most = min(int(math.sqrt(_COLUMNS_TO_BYTES * allowed)), _columns_in(allowed, _LEAST_RANK))
+        most = max(most, 1)
+        sketch = min(MOST_COLUMNS, most)
         plain = min(width, sketch)
-        fourier = self._fourier(plain)
-        if self.fourier is None:
-            if not first.dense:  # what bytes hold beside the rows that directions cannot
-                whole_rank = self._rank_of(first.rows)
-                columns = int(allowed / (8 * (whole_rank + _BESIDE)))
-                few = 2 * whole_rank <= plain <= first.rows
-                fourier = max(min(fourier, columns - plain), 0) if few else 0
-            fourier = min(fourier, max(most - plain, 0))
-        columns = plain + fourier
-        rank, fitting = self.rank, int(allowed / (8 * columns)) - _BESIDE
-        if rank is None:
-            if given is None:
-                fitting = max(fitting, _FREE_DIRECTIONS, first.rows // _ROWS_PER_FREE_DIRECTION)
-            rank = self._rank_of(first.rows, fitting)
-            rank = 0 if 2 * rank > columns + _BESIDE else rank  # half a Gram is smaller then
+        usual = self._fourier_beside(plain, most, allowed, first)
+        fourier = usual if self.fourier is None else self.fourier
+        held = self._rank_for(plain + fourier, allowed, first)
+        rank = held if self.rank is None else self.rank
         return Size(sketch, fourier, rank, 1.0 if first.dense or width > sketch else _POWER)
 
-    def _fourier(self, plain: int) -> int:
-        if self.fourier is not None:
-            return self.fourier
-        return min(2 * _NARROW, 16 * plain) if plain <= _NARROW else 0
+    def _fourier_beside(self, plain: int, most: int, allowed: float, first: First) -> int:
+        """Fourier features beside so many columns, of which there are at most `most` in all."""
+        left = most - plain
+        if not first.dense:  # what bytes hold beside the rows that directions cannot
+            rank = self._supported(first.rows)
+            few = 2 * rank <= plain <= first.rows
+            left = min(left, _columns_in(allowed, rank) - plain) if few else 0
+        return max(min(_most_fourier(plain), left), 0)
 
-    def _rank_of(self, rows: int, most: int = _MOST_RANK) -> int:
-        """Without a budget a power of two: batches of about a size decide alike."""
+    def _rank_for(self, columns: int, allowed: float, first: First) -> int:
+        """Directions for so many columns; 0, the whole Gram, where half of it is smaller."""
+        held = int(allowed / (8 * columns)) - _BESIDE
+        if self.budget is None:
+            held = max(held, _FREE_DIRECTIONS, first.rows // _ROWS_PER_FREE_DIRECTION)
+        rank = self._supported(first.rows, held)
+        return 0 if 2 * rank > columns + _BESIDE else rank
+
+    def _supported(self, rows: int, most: int = _MOST_RANK) -> int:
+        """Directions that rows stand behind; without a budget a power of two.
+
+        So batches of about a size decide alike.
+        """
         rank = max(min(_MOST_RANK, int(rows / _ROWS_PER_DIRECTION), most), _LEAST_RANK)
         return 2 ** int(math.log2(rank)) if self.budget is None else rank
+
+
+def _columns_in(allowed: float, rank: int) -> int:
+    """Columns that so many bytes hold, with so many directions and what stands beside them."""
+    return int(allowed / (8 * (rank + _BESIDE)))
+
+
+def _most_fourier(plain: int) -> int:
+    """Fourier features that so many columns get where nothing limits them."""
+    return min(_MOST_FOURIER, _FOURIER_PER_COLUMN * plain) if plain <= _NARROW else 0

@@ -11,9 +11,8 @@ from torch import Tensor
 from undrift.analytic.calibration import best_temperature, expected_accuracy, held_out_scores
 from undrift.analytic.selection import FIRST_GAMMA, choose_by_cross_validation, solution_at
 from undrift.analytic.thin_sums import AnySums
+from undrift.propagation.plan import MARGIN
 from undrift.typing import Rows
-
-_MARGIN = 0.02  # by which another variant's mean expected accuracy must be higher to be selected
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +58,7 @@ def selected_variant(accuracies: Mapping[str, Sequence[float | None]]) -> str:
     """The feature variant that scores come from, by what each one's sums tell of every class."""
     means = {name: mean_accuracy(each) for name, each in accuracies.items()}
     best = max(means, key=lambda name: means[name])
-    return best if means[best] > means["mix"] + _MARGIN else "mix"
+    return best if means[best] > means["mix"] + MARGIN else "mix"
 
 
 def mean_accuracy(accuracies: Sequence[float | None]) -> float:

@@ -25,7 +25,7 @@ def fact_table(found: Version, title: str) -> Table:
     small = f"{record.small_classes}, under {record.least_rows} training nodes"
     columns = "by position" if record.columns is None else _few(record.columns, ", ")
     of_nodes = [
-        ("columns", f"{record.width or 0}: {columns}"),
+        ("columns", f"{record.width or len(record.columns or ())}: {columns}"),
         ("scaled", _scaled(record)),
         ("predicted right before learned", f"{right:,} of {tested:,}" if tested else "-"),
         ("small classes", "hidden by noise" if record.private else small),

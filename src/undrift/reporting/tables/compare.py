@@ -27,7 +27,7 @@ from undrift.reporting.tables.comparison import Comparison, ComparisonEntry, See
 from undrift.streams.benchmarks import STREAMS, listed_stream
 
 Grading = Literal["class", "node"]
-Group = dict[int, tuple[str, Result]]
+BySeed = dict[int, tuple[str, Result]]
 """The finished runs of a cell: by seed, the id of the run and its result."""
 
 _ROUNDING = 1e-9  # differences of accuracies that are closer than this differ by rounding alone
@@ -87,7 +87,7 @@ def compare(
 
 
 def _column(
-    groups: Mapping[str, Group], metric: str, grading: Grading, bounds: frozenset[str]
+    groups: Mapping[str, BySeed], metric: str, grading: Grading, bounds: frozenset[str]
 ) -> dict[str, ComparisonEntry]:
     """The entries of a column, ranked and tested; a row without a finite number has none."""
     scores: dict[str, dict[int, float]] = {}
@@ -155,7 +155,7 @@ def holm(values: Mapping[str, float]) -> dict[str, float]:
     return dict(zip((key for key, _ in ascending), accumulate(raised, max), strict=True))
 
 
-def _published(row: str, stream: str, metric: str, group: Group) -> SeedMean | None:
+def _published(row: str, stream: str, metric: str, group: BySeed) -> SeedMean | None:
     for each in comparison.published_numbers():
         numbers = {each.number_of(row, result, stream, metric) for _, result in group.values()}
         if len(numbers) == 1 and (number := numbers.pop()) is not None:
@@ -163,7 +163,7 @@ def _published(row: str, stream: str, metric: str, group: Group) -> SeedMean | N
     return None
 
 
-def _costs(group: Group) -> dict[str, float]:
+def _costs(group: BySeed) -> dict[str, float]:
     """Means over seeds; what no run measured is left out."""
     found: dict[str, list[float]] = {"seconds": [], "kept_bytes": [], "memory_mb": []}
     for cost in (result.cost for _, result in group.values()):
