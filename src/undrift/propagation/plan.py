@@ -50,8 +50,8 @@ _GROWTH = 3  # a stream is taken to hold so many times its first batch
 _ALWAYS_ALLOWED = 4e6  # bytes that need no asking for
 _COLUMNS_TO_BYTES = 2.5  # columns squared per byte: about twenty columns to a direction
 _BESIDE = 33  # columns of means and of the solution for 16 classes, and the diagonal
-_FOURIER_PER_COLUMN = 16  # few columns need few
-_MOST_FOURIER = 2048  # each takes as much of the sums as a column
+_FOURIER_PER_COLUMN = 16  # of up to 1,024 columns, so that few get few
+_MOST_FOURIER = 2048  # at most: each takes as much of the sums as a column
 _POWER = 0.75  # of sparse rows that are not sketched: words that repeat count less
 
 UNITS = ("columns", "scale")
