@@ -14,7 +14,6 @@ from undrift.learners.acil import AcilPlan
 from undrift.learners.additive import AdditiveLearner, RowPlan, ScoredRows
 from undrift.learners.bare import Bare
 from undrift.learners.base import Learner
-from undrift.learners.parts.importance import PenaltyLearner
 from undrift.learners.parts.model_learner import ModelLearner
 from undrift.learners.private_propagation import PrivatePropagation
 from undrift.learners.registry import METHODS, method_class
@@ -29,7 +28,6 @@ OWN = {"_learn", "_scores", "_temperature", "_inventory"}
 HOOKS: dict[type, set[str]] = {
     Learner: {*OWN, "_hops", "_replaced", "_merged", "_emptied"},
     ModelLearner: {*OWN, "_loss", "_kept", "_training"},
-    PenaltyLearner: {*OWN, "_loss", "_kept", "_training", "_importance"},
     AdditiveLearner: {"_plan", "_sums", "_solve"},
     RowPlan: {"rows_of", "furthest", "looks", "scored_rows", "noise_rows", "rare_columns"},
     ScoredRows: {"hops", "scores", "pieces", "rows"},
@@ -119,5 +117,5 @@ def test_one_that_overrides_more_is_found(base: type, name: str) -> None:
 def test_help_of_the_default_method_fits_on_two_screens() -> None:
     text = pydoc.plain(pydoc.render_doc(Propagation))
     assert "observe(self" in text
-    assert len(text.splitlines()) <= 125
+    assert len(text.splitlines()) <= 126
     assert {"params", "clone", "exactness"} <= set(dir(Propagation()))  # a learner lists all

@@ -10,15 +10,15 @@ from undrift.learners.parameters import Positive
 from undrift.learners.parts.backbone import Grid
 from undrift.learners.parts.importance import (
     PenaltyLearned,
-    PenaltyLearner,
     PerParameter,
     loss_gradients,
+    with_penalty,
 )
-from undrift.learners.parts.model_learner import TaskTraining
+from undrift.learners.parts.model_learner import ModelLearner, TaskTraining
 
 
 @dataclass(kw_only=True)
-class Ewc(PenaltyLearner):
+class Ewc(ModelLearner):
     """EWC: cross-entropy, plus a quadratic penalty around every old solution.
 
         L = CE + strength sum_{s<t} sum_p F_s (p - theta_s)^2
@@ -38,6 +38,10 @@ class Ewc(PenaltyLearner):
     display: ClassVar[str] = "EWC"
     family: ClassVar[str] = "regularisation"
     paper: ClassVar[str] = "Kirkpatrick et al., PNAS 2017"
+    keeps: ClassVar[str] = "one encoder and head, an importance and an anchor per parameter"
+    learned_type: ClassVar[type] = PenaltyLearned
+    no_sums: ClassVar[tuple[str, ...]] = ("model", "penalty")
+    phase: ClassVar[str] = "importance"
     gone: ClassVar[dict[str, Any]] = {"draws": 32}
     other_form: ClassVar[dict[str, Any]] = {"batch_fisher": False}
     grid: ClassVar[Grid] = {"strength": (1.0, 1e2, 1e3, 1e4, 3e4, 1e5, 1e6)}
@@ -47,6 +51,9 @@ class Ewc(PenaltyLearner):
     def _loss(self, training: TaskTraining) -> Loss:
         before: PenaltyLearned | None = training.before
         return before.penalty.loss(self.strength) if before else cross_entropy
+
+    def _kept(self, training: TaskTraining, model: Model) -> PenaltyLearned:
+        return with_penalty(training, model, self._importance(training, model))
 
     def _importance(self, training: TaskTraining, model: Model) -> PerParameter:
         gradients, _ = loss_gradients(training, model)

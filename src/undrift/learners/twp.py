@@ -17,11 +17,11 @@ from undrift.learners.parameters import NotNegative
 from undrift.learners.parts.backbone import Grid
 from undrift.learners.parts.importance import (
     PenaltyLearned,
-    PenaltyLearner,
     PerParameter,
     loss_gradients,
+    with_penalty,
 )
-from undrift.learners.parts.model_learner import TaskTraining
+from undrift.learners.parts.model_learner import ModelLearner, TaskTraining
 from undrift.sparse import Csr
 
 
@@ -84,7 +84,7 @@ def _attention(edges: Csr, h: Tensor, slope: float) -> tuple[float, Tensor]:
 
 
 @dataclass(kw_only=True)
-class Twp(PenaltyLearner):
+class Twp(ModelLearner):
     """TWP: cross-entropy, plus a penalty on what the loss and the attention depend on.
 
         L = CE + sum_{s<t} sum_p I_s (p - theta_s)^2
@@ -108,6 +108,10 @@ class Twp(PenaltyLearner):
     display: ClassVar[str] = "TWP"
     family: ClassVar[str] = "regularisation"
     paper: ClassVar[str] = "Liu, Yang and Wang, AAAI 2021"
+    keeps: ClassVar[str] = "one encoder and head, an importance and an anchor per parameter"
+    learned_type: ClassVar[type] = PenaltyLearned
+    no_sums: ClassVar[tuple[str, ...]] = ("model", "penalty")
+    phase: ClassVar[str] = "importance"
     gone: ClassVar[dict[str, Any]] = {"beta": 0.0}
     other_form: ClassVar[dict[str, Any]] = {"faithful": False}
     grid: ClassVar[Grid] = {"loss_strength": (1e2, 1e4, 1e6, 1e7), "topology_strength": (1e2, 1e4)}
@@ -118,6 +122,9 @@ class Twp(PenaltyLearner):
     def _loss(self, training: TaskTraining) -> Loss:
         before: PenaltyLearned | None = training.before
         return before.penalty.loss(1.0) if before else cross_entropy
+
+    def _kept(self, training: TaskTraining, model: Model) -> PenaltyLearned:
+        return with_penalty(training, model, self._importance(training, model))
 
     def _importance(self, training: TaskTraining, model: Model) -> PerParameter:
         gradients, weights = loss_gradients(training, model)

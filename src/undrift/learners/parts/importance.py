@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -16,7 +14,7 @@ from undrift.encoders.encoder import batch_of
 from undrift.encoders.training import Loss, Model, cross_entropy, widened
 from undrift.graphs import Graph
 from undrift.learners.parts.backbone import columns_of
-from undrift.learners.parts.model_learner import ModelLearned, ModelLearner, TaskTraining
+from undrift.learners.parts.model_learner import ModelLearned, TaskTraining
 
 PerParameter = tuple[Tensor, ...]
 """One tensor per parameter: the encoder's weights, the head's weight, the head's bias."""
@@ -75,27 +73,12 @@ class PenaltyLearned(ModelLearned):
     penalty: Penalty
 
 
-@dataclass(kw_only=True)
-class PenaltyLearner(ModelLearner):
-    """What EWC and TWP share: every task pulls to its solution, by how much a parameter mattered.
-
-    Cost: Bare's, and what `_importance` needs. Memory: three models (`Penalty`).
-    """
-
-    keeps: ClassVar[str] = "one encoder and head, an importance and an anchor per parameter"
-    learned_type: ClassVar[type] = PenaltyLearned
-    no_sums: ClassVar[tuple[str, ...]] = ("model", "penalty")
-    phase: ClassVar[str] = "importance"
-
-    @abstractmethod
-    def _importance(self, training: TaskTraining, model: Model) -> PerParameter:
-        """How much the task needs each parameter of its solution."""
-
-    def _kept(self, training: TaskTraining, model: Model) -> PenaltyLearned:
-        before: PenaltyLearned | None = training.before
-        own = self._importance(training, model), model.parameters
-        penalty = before.penalty.add(*own) if before else Penalty(*own)
-        return PenaltyLearned(*training.known(model), penalty)
+def with_penalty(training: TaskTraining, model: Model, importance: PerParameter) -> PenaltyLearned:
+    """What is kept after a task that needs each parameter so much: it pulls to its solution."""
+    before: PenaltyLearned | None = training.before
+    own = importance, model.parameters
+    penalty = before.penalty.add(*own) if before else Penalty(*own)
+    return PenaltyLearned(*training.known(model), penalty)
 
 
 @dataclass(frozen=True, eq=False)
