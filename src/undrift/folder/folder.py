@@ -133,7 +133,8 @@ class LearnerFolder(Folder):
 
     def learner(self) -> Learner:
         """The learner itself, to be used in memory; changes to it do not reach the folder."""
-        return self._loaded().learner
+        found: Learner = super().learner()
+        return found
 
     def read(self, batch: Source, *, labelled: bool = True, **reading: Any) -> Batch:
         """A batch as a verb would read it."""

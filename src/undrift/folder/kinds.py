@@ -140,7 +140,9 @@ class Folder:
 
     def learner(self) -> Any:
         """The learner itself, to be used in memory; changes to it do not reach the folder."""
-        return self._loaded().learner
+        found = self._loaded().learner
+        found.batches_ = None  # which batches are in stays here, in the record
+        return found
 
     def exactness(self) -> float | None:
         """How far rounding may have moved scores (`Learner.exactness`); None for whole numbers."""

@@ -16,6 +16,7 @@ from undrift.folder import releases, store
 from undrift.folder.hashing import node_hashes
 from undrift.folder.record import FORMAT, Entry, Held, Line, Record, last_hash, now, taken_out
 from undrift.folder.store import Version, current_with_state, read_keys
+from undrift.learners.ledger import KeptElsewhere
 from undrift.learners.registry import learner_of
 
 _NODES = "@nodes."  # hashes of a batch's nodes, among the tensors of a state
@@ -64,6 +65,7 @@ class Steps:
         names = [name for name in tensors if name.startswith(_NODES)]
         nodes = {name.removeprefix(_NODES): tensors.pop(name).numpy() for name in names}
         learner, record = learner_of(replace(state, tensors=tensors), version.path), version.record
+        learner.batches_ = KeptElsewhere.empty()  # in the record
         if not cls.fits(learner, record):
             raise InputError(f"{broken} (its names do not fit its numbers)")
         return cls(folder, version, learner, record, nodes, read_keys(folder, record))
