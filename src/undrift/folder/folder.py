@@ -17,6 +17,7 @@ from undrift.folder.kinds import Folder
 from undrift.folder.predictions import Predictions, check_out, check_unknown, predicted
 from undrift.folder.record import Record
 from undrift.folder.store import COLUMNS
+from undrift.folder.target import check_target
 from undrift.learners.base import Learner
 from undrift.learners.registry import DEFAULT
 from undrift.learners.small_classes import bounded, has_noise
@@ -112,7 +113,7 @@ class LearnerFolder(Folder):
         it, and has no unknown nodes.
         """
         if out is not None:
-            check_out(Path(out))
+            check_out(Path(out), batch)
         check_unknown(unknown, groups=groups)
         draft = self._loaded().take(reading)
         found = draft.read(batch, whole=True, labelled=False)
@@ -157,6 +158,7 @@ class LearnerFolder(Folder):
         A class that was left with fewer training nodes than `least_rows` is an error. Of a learner
         with noise, the file holds its public class list and releases, and nothing else of the data.
         """
+        check_target(path)
         draft = self._loaded()
         if not bounded(draft.learner):
             for few in left_small(draft.record):

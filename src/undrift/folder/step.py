@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -42,7 +43,6 @@ class Steps:
     learner: Any
     record: Record
     nodes: dict[str, Array]  # hashes of node ids, by batch
-    keys: tuple[bytes, ...]  # of hashes: its own, then those of folders that were merged
     notes: list[str] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)  # for the line of the history
     entered: list[Held] = field(default_factory=list)
@@ -68,10 +68,15 @@ class Steps:
         learner.batches_ = KeptElsewhere.empty()  # in the record
         if not cls.fits(learner, record):
             raise InputError(f"{broken} (its names do not fit its numbers)")
-        return cls(folder, version, learner, record, nodes, read_keys(folder, record))
+        return cls(folder, version, learner, record, nodes)
+
+    @cached_property
+    def keys(self) -> tuple[bytes, ...]:
+        """Of hashes: its own, then those of folders that were merged; predicting needs none."""
+        return read_keys(self.folder, self.version.record)
 
     def kind_of(self, node: str) -> str:
-        """What somebody is who is to be taken out."""
+        """What somebody is who is to be taken out; an error where nobody can be."""
         return "node"
 
     def take(self, reading: Mapping[str, Any]) -> Self:
@@ -193,6 +198,7 @@ class Steps:
 
     def repair(self, *, dry: bool = False) -> list[str]:
         """Make the folder's other files say what its state says; see `store.repair`."""
+        self.keys  # noqa: B018  # missing ones are an error
         texts = self.texts(self.record, self.learner)
         repairs = store.repair(self.folder, self.version, *texts, dry=dry)
         there = {held.data for held in self.version.record.batches}
