@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -27,7 +28,7 @@ class InputError(ValueError):
 def _escaped(text: str) -> str:
     if text.isprintable():
         return text
-    text = text.replace("\n", " ").replace("\r", " ")
+    text = re.sub(r" *[\r\n]+ *", " ", text)
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 

@@ -93,7 +93,8 @@ def test_verify_completes_what_a_killed_process_left_undone_and_says_how_exact_i
 
 MISTAKES = {
     "show nowhere": "there is no learner in nowhere",
-    "observe desk n1.csv": "takes a table of nodes with one of edges",
+    "observe desk n1.csv": "takes a table of nodes with one of edges; give NODES EDGES\n",
+    "observe desk n1.csv e1.csv --label nope": "no column 'nope'",
     "observe desk nodes.csv": "there is no file or folder nodes.csv",
     "observe desk": "give NODES EDGES, or 1 file that ends in .npz, .pt, .pth, not 0 fi",
     "revise desk a.csv b.csv": "give OLD_NODES OLD_EDGES NEW_NODES NEW_EDGES, or",
@@ -102,24 +103,32 @@ MISTAKES = {
     "predict desk a.csv b.csv --out p.xls": "written as .csv or .parquet",
     "predict desk a.csv b.csv": "(see undrift learner predict --help)",
     "merge desk": "merge takes the folder to merge into",
-    "merge both desk desk": "desk shares 1 of its batches with both",
+    "predict desk n1.csv e1.csv --out n1.csv": "n1.csv is what is read",
+    "predict desk n1.csv e1.csv --out desk/p.csv": "would lie in",
+    "report desk --out desk/history.jsonl": "would lie in",
+    "export desk desk/HEAD": "would lie in",
+    "export desk o.st --least-rows 3": "leave out --least-rows",
+    "merge both desk desk": "desk is given twice",
+    "merge n1.csv desk": "n1.csv is a file",
     "new x --plan n1.csv": "is no plan",
     "new x --set hops=many": "hops must be a whole number",
     "new x --method propagatoin": "did you mean 'propagation'?",
     "new x --small-classes sometimes": "sometimes",
     "new x --scale robust --set epsilon=4 --set class_list=a": "--scale",
     "observe desk a.csv b.csv --alias x": "--alias takes",
-    "observe desk n2.csv e2.csv": "n2.csv brings class 'rare' ... --small-classes con",
+    "observe desk n2.csv e2.csv": "class 'M  ule' ... --alias 'M  ule=mule' ... --small-c",
 }
 
 
 def test_mistakes_are_one_sentence(desk: Path, refused: Refused) -> None:
     month(desk.parent, 2)
     rare = desk.parent / "n2.csv"
-    rare.write_text(rare.read_text().replace("2-0,fine", "2-0,rare"))
+    rare.write_text(rare.read_text().replace("2-0,fine", "2-0,M  ule"))
+    before = {path: path.read_bytes() for path in desk.parent.rglob("*") if path.is_file()}
     for line, sentence in MISTAKES.items():
         refused(f"learner {line}", sentence)
         assert not any(map(Path.exists, map(Path, ("both", "x"))))  # nothing half made is left
+    assert before == {path: path.read_bytes() for path in before}
 
 
 def test_an_interruption_says_whether_the_step_was_taken(
@@ -154,6 +163,8 @@ def test_show_and_history_are_tables_and_do_not_wait_for_torch(desk: Path) -> No
     for text in ("propagation", "3: x, y, z", "fine", "mule", "not kept"):
         assert text in shown
     assert [line.split()[1] for line in history.splitlines()[2:]] == ["new", "observe"]
+    (desk / "history.jsonl").unlink()
+    assert run("history", desk) == 2
 
 
 def test_an_audit_is_a_verdict_and_an_exit_code(

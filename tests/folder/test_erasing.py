@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import pytest
 
 from tests.folder.conftest import QUICK
 from undrift import LearnerFolder
 from undrift.cli.app import start
+from undrift.errors import InputError
 
 Captured = pytest.CaptureFixture[str]
 
@@ -83,6 +85,22 @@ def test_one_that_waits_and_is_erased(site: Site, capsys: Captured) -> None:
     assert "no batch holds 'a1-3' now" in capsys.readouterr().out
     assert site.forget("a1-3") == 4
     assert site.forget("a1-3", 1) == 4
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_an_id_in_another_form_is_found(desk: Any, tmp_path: Path, form: Any, capsys: Any) -> None:
+    def renamed(cells: list[list[str]]) -> None:
+        cells[1][0] = normalize(form, "Zo\u00eb")
+
+    files = desk.month(1, change=renamed)
+    folder = LearnerFolder.new(tmp_path / "desk", settings=QUICK, remember_nodes=True)
+    folder.observe(files)
+    with pytest.raises(InputError, match="again=True"):  # out of the folder, nobody can tell
+        folder.learner().forget(folder.read(files).graph)
+    assert folder.forget_node(" Zo\u00eb ").outcome == "waiting"
+    words = ("learner", "forget", folder.path, "--node", " Zoe\u0308", "--batch", *files)
+    assert start([*map(str, words)]) == 0
+    assert ascii(normalize(form, "Zo\u00eb")) in capsys.readouterr().out
 
 
 def test_a_folder_without_hashes_says_that_it_cannot_tell(unsure: Site, capsys: Captured) -> None:

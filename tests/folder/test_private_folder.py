@@ -345,7 +345,7 @@ def test_a_release_cannot_be_forgotten(desk: Any, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cannot forget.*is out"):
         folder.forget(desk.month(1))
     with pytest.raises(InputError, match=r"cannot forget.*is out"):
-        folder.forget_node("a1-3", [desk.month(1)])
+        folder.forget_node("a1-3")
     with pytest.raises(InputError, match=r"cannot revise.*is out"):
         folder.revise(desk.month(1), desk.month(2))
 
@@ -355,8 +355,8 @@ def test_columns_of_the_export_do_not_tell_which_classes_came(
     tmp_path: Path, noise: Any, epsilon: float
 ) -> None:
     def exported(folder: LearnerFolder) -> Any:
-        folder.export(folder.path / "out.safetensors")
-        return undrift.load(folder.path / "out.safetensors")
+        folder.export(tmp_path / "out.safetensors")
+        return undrift.load(tmp_path / "out.safetensors")
 
     found = share_right(tmp_path, epsilon, noise, exported)
     assert found <= most(epsilon)

@@ -50,6 +50,7 @@ def test_a_history_is_completed_once(tmp_path: Path, second: Entry) -> None:
         (entry(1, parent="s0"), "s9", "ends with step 1"),  # the same step to another state
         (entry(2, parent="s9"), "s2", "ends with step 1"),  # the next from another state
         (entry(3, parent="s1"), "s3", "ends with step 1"),  # one was left out
+        (entry(0), "s0", "HEAD names the state of step 0, .* goes to step 1"),
         (entry(1, parent="s0", nodes=5), "s1", "step 1 is not what the state says"),
     ],
 )

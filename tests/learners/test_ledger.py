@@ -174,12 +174,28 @@ def old(taught: Learner) -> Learner:
 
 def test_a_state_without_a_ledger_knows_of_no_batch() -> None:
     taught = old(learner().observe(JAN).observe(FEB))
-    taught.forget(FEB, [2])  # now it is known
+    never, changed = batch(7, (0, 1)), batch(8, (2, 1))
+    for unknown in (lambda: taught.forget(never), lambda: taught.revise(FEB, changed)):
+        unchanged(taught, unknown, "again=True")
+    taught.forget(FEB, [2], again=True)  # now it is known
     unchanged(taught, lambda: taught.forget(FEB, [2]), "node 2")
     close(taught.forget(FEB), learner().observe(JAN))
-    taught = old(learner().observe(JAN))
+    taught.observe(never)
+    unchanged(taught, lambda: taught.observe(never), "again=True")
+    taught = old(taught.forget(never))
     with pytest.raises(InputError, match="fewer rows"):  # as far as sums can tell
-        taught.forget(batch(7, (0, 1)))
+        taught.forget(never, again=True)
+
+
+def test_a_state_without_a_ledger_gives_no_batch_twice(tmp_path: Path) -> None:
+    taught = old(learner().observe(JAN).observe(FEB).observe(batch(3, (0, 1))))
+    taught.forget(batch(3, (0, 1)), again=True).revise(FEB, batch(4, (2, 1)), again=True)
+    taught.save(tmp_path / "learner")
+    for known in (taught, load(tmp_path / "learner"), taught.sibling().merge(taught)):
+        for gone in (batch(3, (0, 1)), FEB):
+            unchanged(known, lambda k=known, b=gone: k.forget(b, again=True), "already")
+    close(taught.forget(batch(4, (2, 1))), learner().observe(JAN))
+    assert not learner().observe(JAN).observe(FEB).forget(FEB).batches_.gone  # type: ignore[union-attr]
 
 
 def test_the_ledger_of_a_private_learner_is_written_nowhere() -> None:
@@ -214,7 +230,7 @@ def test_sums_made_elsewhere_are_batches_that_nobody_knows() -> None:
     taught, other = learner().observe(JAN), learner().observe(JAN)
     known = other.sibling().observe(FEB).learned_
     assert taught.take(known.plan, known.classes, known.sums) is taught  # type: ignore[attr-defined]
-    close(taught.forget(FEB), other)
+    close(taught.forget(FEB, again=True), other)
     taught.observe(FEB)
     assert taught.give_back(known.classes, known.sums) is taught  # type: ignore[attr-defined]
     close(taught, other)

@@ -125,5 +125,5 @@ def _lost_output() -> str | None:
 
 def _complain(sentence: str, code: int) -> int:
     with suppress(OSError):  # nobody can read it
-        sys.stderr.write(f"undrift: {' '.join(sentence.split())}\n")
+        sys.stderr.write(f"undrift: {' '.join(map(str.strip, sentence.splitlines()))}\n")
     return code

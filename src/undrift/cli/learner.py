@@ -9,6 +9,7 @@ from undrift.cli import learner_verbs as verbs
 from undrift.cli.console import output, progress_console, say, working
 from undrift.cli.learner_verbs import opened
 from undrift.cli.options import AS_LAST, Columns, LearnerPath, Several, Whole, batches, group
+from undrift.errors import InputError
 
 BROKEN = 3
 """The exit code of an audit that is not passed, be it that something could not be judged."""
@@ -27,11 +28,16 @@ def show(folder: LearnerPath, /) -> None:
 
 def history(folder: LearnerPath, /) -> None:
     """Show every step of a learner: when, what, how much."""
-    from undrift.folder.record import read_history
+    from undrift.folder.record import complete, read_history
     from undrift.folder.store import current
     from undrift.reporting.learner import history_table
 
-    current(folder)  # complains where there is none
+    found = current(folder)
+    try:
+        complete(folder, found.record.entry, found.sha, dry=True)
+    except InputError:
+        if current(folder).sha == found.sha:  # else a writer was faster
+            raise
     output().print(history_table(read_history(folder)))
 
 
@@ -94,11 +100,13 @@ def report(folder: LearnerPath, /, *, out: Path | None = None) -> None:
 
     :param out: The file to write; without it FOLDER-report.html, here.
     """
+    from undrift.folder.target import check_target
     from undrift.reporting.learner_page import learner_page
     from undrift.storage.files import write_atomically
 
     found, name = opened(folder), folder.resolve().name
     path = Path(f"{name}-report.html") if out is None else out
+    check_target(path)
     with working("reporting"):
         page = learner_page(found.show(), found.history(), found.audit(), f"{name}: a learner")
         write_atomically(path, page.encode())
@@ -114,7 +122,13 @@ def export(folder: LearnerPath, /, out: Path, *, least_rows: Whole | None = None
     :param out: The file to write; the word --out may be left out.
     :param least_rows: Of a recommender: how many sessions are not few, if not as the folder has it.
     """
-    opened(folder).export(out, **({} if least_rows is None else {"least_rows": least_rows}))
+    found = opened(folder)
+    if least_rows is not None and found.row == "node":
+        raise InputError(
+            f"{folder} learns from nodes, and has its least number of rows from when it was made; "
+            "leave out --least-rows"
+        )
+    found.export(out, **({} if least_rows is None else {"least_rows": least_rows}))
     say(f"learner: {out}")
 
 

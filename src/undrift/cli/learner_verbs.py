@@ -154,7 +154,7 @@ def predict(
     from undrift.folder.notice import sentences
     from undrift.folder.predictions import check_out, check_unknown
 
-    check_out(out)
+    check_out(out, files)
     check_unknown(unknown, groups=groups)
     large = options.is_graph(files)
     if large and (nodes or unknown is not None):
@@ -303,6 +303,12 @@ def merge(folder: Path, /, *others: Path) -> None:
 
     if not others:
         raise InputError("merge takes the folder to merge into and one or more folders to add")
+    places = [other.resolve() for other in others]
+    twice = next((each for each in others if places.count(each.resolve()) > 1), None)
+    if twice is not None:
+        raise InputError(f"{twice} is given twice, and would count twice; give each folder once")
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; give the folder to merge into first")
     with working("merging") as progress:
         there = folder.exists() and any(folder.iterdir())
         if not there:

@@ -35,7 +35,8 @@ class Repairs:
         if self.unknown_edges:
             unknown = counted(self.edges or self.unknown_edges, "edge")
             if self.edges:
-                share = percent(self.unknown_edges / self.edges, 0)
+                part = self.unknown_edges / self.edges
+                share = percent(part, 0) if part > 0.005 else "under 1 %"
                 unknown = f"{self.unknown_edges:,} of {unknown} ({share})"
             parts.append(f"{unknown} to unknown nodes")
         return f"{' and '.join(parts)} left out" if parts else ""

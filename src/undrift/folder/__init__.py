@@ -23,7 +23,8 @@ def load(path: str | Path, *, device: str | None = None) -> Learner:
     """The learner in a folder, or in a file that `Learner.save` wrote, ready to go on.
 
     Out of a folder it comes without its names: classes and columns are those that
-    `LearnerFolder(path).show()` lists. `device`: another than it had.
+    `LearnerFolder(path).show()` lists; and without the list of its batches, so `forget` and
+    `revise` need `again=True`. `device`: another than it had.
 
     >>> import tempfile, undrift
     >>> with tempfile.TemporaryDirectory() as folder:

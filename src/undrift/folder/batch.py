@@ -155,8 +155,8 @@ def _check_columns(columns: tuple[str, ...] | None, width: int, known: Record, w
     right = columns and matched_columns(columns, known.columns, where)
     if right and right != columns:
         raise InputError(
-            f"the columns of {where} are in another order than was learned; read it with `read`, "
-            f"or import its tables with columns in this order: {', '.join(right[:20])}"
+            f"the columns of {where} are in another order than was learned; read or import its "
+            f"tables anew with columns in this order: {', '.join(right[:20])}"
         )
     if known.width not in (None, width):
         raise InputError(
@@ -238,9 +238,10 @@ def _from_tables(
             f"there is no file or folder {first}; a batch is NODES EDGES, or one table"
         )
     if alone and encoding == "none":
+        other = ", or make a new learner without --scale none" if known.width is None else ""
         raise InputError(
-            f"{first} is one table, and this learner takes a table of nodes with one of edges, or "
-            "columns as they are; give NODES EDGES, or make a new learner, without --scale none"
+            f"{first} is one table, and this learner takes a table of nodes with one of edges; "
+            f"give NODES EDGES{other}"
         )
     if not alone and isinstance(encoding, Encoding):
         raise InputError(
@@ -254,7 +255,8 @@ def _from_tables(
             f"({CHANGED})"
         )
     there = column_names(first)
-    if alone or reading.id in there:  # for others `read_tables` has a sentence
+    has_label = not labelled or reading.label in there
+    if has_label and (alone or reading.id in there):  # for others the reader has a sentence
         special = {reading.id, reading.label, *reading.ignore}
         wanted = [name for name in there if name not in special]
         columns = matched_columns(wanted, columns, str(first), neutral)

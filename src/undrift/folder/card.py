@@ -29,9 +29,12 @@ def card(record: Record, learner: Learner) -> str:
         examples = "With noise: see Privacy."
     elif learner.keeps_examples:
         examples = "**Among it are examples: nodes of the data, or what stands for them.**"
+    serve = "so that `forget --node` can say which batches\nhold one"
+    if record.private:
+        serve = "so that no node is released\ntwice"
     remembered = (
-        "Keyed hashes of the ids of all nodes, so that `forget --node` can say which batches\n"
-        "hold one; who has the key and an id can tell whether it was there."
+        f"Keyed hashes of the ids of all nodes, {serve}; "
+        "who has the key and an id can tell whether it was there."
         if record.remember_nodes
         else "No ids of nodes, and no hashes of them."
     )

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from shlex import quote
 from typing import TYPE_CHECKING, TypeVar
+from unicodedata import normalize
 
 from undrift.checks import checked
 from undrift.errors import InputError
@@ -69,8 +70,9 @@ def look_alikes(names: Iterable[str], known: Collection[str]) -> list[str]:
         if other := same_but_for_case(name, known):
             alias = quote(f"{name}={other}")
             found.append(
-                f"class {name!r} is new and differs from {other!r} in case or spaces only; if they "
-                f"are one, forget this batch and observe it with --alias {alias}, or correct it"
+                f"class {name!r} is new and differs from {other!r} in case, spaces or Unicode form "
+                f"only; if they are one, forget this batch and observe it with --alias {alias}, or "
+                "correct it"
             )
         elif folded(name) in _NOTHING:
             found.append(
@@ -81,13 +83,13 @@ def look_alikes(names: Iterable[str], known: Collection[str]) -> list[str]:
 
 
 def same_but_for_case(name: str, known: Iterable[str]) -> str | None:
-    """The known name that differs in case or spaces only."""
+    """The known name that differs in case, spaces or Unicode form only."""
     return {folded(other): other for other in known}.get(folded(name))
 
 
 def folded(name: str) -> str:
-    """A name without case and spaces."""
-    return "".join(name.casefold().split())
+    """A name without case and spaces, in one Unicode form."""
+    return "".join(normalize("NFC", name).casefold().split())
 
 
 def check_ways(small_classes: str, least_rows: int) -> None:

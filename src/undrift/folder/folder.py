@@ -18,6 +18,7 @@ from undrift.folder.plan_file import units_given
 from undrift.folder.predictions import Predictions, check_out, check_unknown, predicted
 from undrift.folder.record import Record
 from undrift.folder.store import COLUMNS
+from undrift.folder.target import check_target
 from undrift.learners.base import Learner
 from undrift.learners.registry import DEFAULT
 from undrift.learners.small_classes import bounded, has_noise
@@ -120,7 +121,7 @@ class LearnerFolder(Folder):
         it, and has no unknown nodes.
         """
         if out is not None:
-            check_out(Path(out))
+            check_out(Path(out), batch)
         check_unknown(unknown, groups=groups)
         draft = self._loaded().take(reading)
         found = draft.read(batch, whole=True, labelled=False)
@@ -141,7 +142,8 @@ class LearnerFolder(Folder):
 
     def learner(self) -> Learner:
         """The learner itself, to be used in memory; changes to it do not reach the folder."""
-        return self._loaded().learner
+        found: Learner = super().learner()
+        return found
 
     def read(self, batch: Source, *, labelled: bool = True, **reading: Any) -> Batch:
         """A batch as a verb would read it."""
@@ -164,6 +166,7 @@ class LearnerFolder(Folder):
         A class that was left with fewer training nodes than `least_rows` is an error. Of a learner
         with noise, the file holds its public class list and releases, and nothing else of the data.
         """
+        check_target(path)
         draft = self._loaded()
         if not bounded(draft.learner):
             for few in left_small(draft.record):

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 import torch
@@ -77,6 +78,20 @@ def _number(word: str, key: bytes) -> int:
         return int(word)
     digest = blake2b(word.encode(), key=key, digest_size=8, person=b"undrift word").digest()
     return int.from_bytes(digest, "big", signed=True)
+
+
+def spellings(name: str, *, kind: bool = False) -> list[str]:
+    """A name as it is given, then without blanks around it and in either form of Unicode.
+
+    `kind`: after a word for what it is, as in "user u9".
+
+    >>> spellings("user  u9", kind=True)
+    ['user  u9', 'user u9']
+    """
+    word, blank, bare = name.partition(" ") if kind else ("", "", name)
+    bare = bare.strip()
+    forms = (bare, normalize("NFC", bare), normalize("NFD", bare))
+    return list(dict.fromkeys([name, *(f"{word}{blank}{form}" for form in forms)]))
 
 
 def node_hashes(ids: Iterable[object], key: bytes) -> Array:

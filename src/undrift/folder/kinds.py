@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from pkgutil import resolve_name
@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from undrift.errors import InputError
 from undrift.folder.classes import check_ways
+from undrift.folder.hashing import spellings
 from undrift.folder.record import Entry, Held, Line, Record, now, read_history
 from undrift.folder.step import Step, Steps
 from undrift.folder.store import LOCK, Version, check_bytes, create, current, states
@@ -145,7 +146,9 @@ class Folder:
 
     def learner(self) -> Any:
         """The learner itself, to be used in memory; changes to it do not reach the folder."""
-        return self._loaded().learner
+        found = self._loaded().learner
+        found.batches_ = None  # which batches are in stays here, in the record
+        return found
 
     def exactness(self) -> float | None:
         """How far rounding may have moved scores (`Learner.exactness`); None for whole numbers."""
@@ -219,21 +222,27 @@ class Folder:
         Each batch that holds the node must be seen again as it was observed; until then rows with
         it stay in the sum, and `waiting` lists those batches. Which they are only a folder with
         `remember_nodes` can say; to any other, give every batch that may hold it. Erasing is never
-        refused: a class that it leaves too small is left out, where small ones are refused.
+        refused: a class that it leaves too small is left out, where small ones are refused. An id
+        that differs in blanks around it or in its Unicode form only is taken for the same.
         """
         name, done, seen, lacking = str(node), False, set[str](), list[str]()
-        with self._drafting() as draft:
+        names, meant = spellings(name, kind=self.row == "session"), list[str]()
+        with self._drafting() if batches else nullcontext(self._loaded()) as draft:
             what = draft.kind_of(name)
             for batch in map(draft.take(reading).read, batches):
-                smaller = batch.without(name) if batch.has(name) else batch
-                if smaller is not batch and draft.find(batch) is not None:
+                there = next(filter(batch.has, names), None)
+                smaller = batch if there is None else batch.without(there)
+                if there is not None and draft.find(batch) is not None:
                     draft.change(batch, smaller, progress, erasing=True)
                     done = True
+                    meant.append(there)
                 else:  # one that was never observed is an error
                     seen.add((draft.find(smaller) or draft.held(batch)).data)
                     draft.notes.append(f"{batch.where} was observed without {name!r}")
                     lacking.append(batch.where)
-            waiting = draft.holders(name)
+            held = {each: draft.holders(each) for each in names}
+            meant += filter(held.get, names)
+            waiting = list({batch.data: batch for some in held.values() for batch in some}.values())
             # the others were seen just now, or have hashes
             may = {held.data for held in draft.version.record.batches} - seen - draft.nodes.keys()
             unsure = [held for held in draft.record.batches if held.data in may]
@@ -243,7 +252,8 @@ class Folder:
             elif waiting or unsure:
                 outcome = "not in this batch" if lacking else "waiting"
             step = draft.commit(f"forget-{what}", progress) if done else None
-        return Erasure(outcome, name, step, waiting, unsure, tuple(lacking), self.files)
+        others = tuple(dict.fromkeys(each for each in meant if each != name))
+        return Erasure(outcome, name, step, waiting, unsure, tuple(lacking), self.files, others)
 
     def merge(self, *others: str | Path | Folder, progress: Progress = silent) -> Step:
         """Add what the learners of other folders know, as if this one had observed their batches.
@@ -296,6 +306,7 @@ class Erasure:
     unsure: list[Held]
     lacking: tuple[str, ...]  # the batches that were given and do not hold it
     files: str  # what those of a batch are called
+    others: tuple[str, ...] = ()  # ids that were taken for it: other blanks or Unicode forms
 
     def sentences(self, folder: str) -> list[str]:
         """What to tell the one who asked: a sentence, and the batches that are asked for."""
@@ -308,7 +319,8 @@ class Erasure:
             "not in this batch": f"nothing was erased: {node} is not in {given} as observed",
             "waiting": f"{node} is not erased yet" if self.waiting else "nothing was erased",
         }
-        lines = [said[self.outcome]]
+        lines = [f"{other!a} is taken for {self.node!a}" for other in self.others]
+        lines.append(said[self.outcome])
         if self.waiting:
             hold, them = ("hold", "them") if len(self.waiting) > 1 else ("holds", "it")
             many = counted(len(self.waiting), "batch", "batches")
@@ -316,8 +328,9 @@ class Erasure:
             lines += [f"  {held}" for held in self.waiting]
         if self.unsure:
             others = counted(len(self.unsure), "batch", "batches")
+            hold = "hold" if len(self.unsure) > 1 else "holds"
             lines.append(
-                f"{folder} cannot tell whether {others} without hashes of ids hold {node} "
+                f"{folder} cannot tell whether {others} without hashes of ids {hold} {node} "
                 "(new --remember-nodes keeps them); give every one that may, as --batch "
                 f"{self.files}"
             )

@@ -19,6 +19,7 @@ from undrift.errors import InputError
 from undrift.folder.batch import Array, Batch
 from undrift.folder.notice import ALARMS, counted_strange
 from undrift.folder.record import Noticed, Record
+from undrift.folder.target import check_target
 from undrift.formatting import class_columns, counted
 from undrift.learners.base import Learner
 from undrift.learners.reading import alarm_rate
@@ -163,10 +164,11 @@ def check_unknown(unknown: float | None, *, groups: bool = False) -> None:
         raise InputError("groups are made of unknown nodes; say which those are, as unknown 0.05")
 
 
-def check_out(path: Path) -> None:
-    """Refuse a file that predictions cannot be written to, before time is spent on them."""
+def check_out(path: Path, source: Any = ()) -> None:
+    """Refuse a file that predictions of `source` cannot be written to, before time is spent."""
     if path.suffix.lower() not in (".csv", ".parquet"):
         raise InputError(f"predictions are written as .csv or .parquet, not as {path.name!r}")
+    check_target(path, source)
     make_folder(path.parent)
 
 

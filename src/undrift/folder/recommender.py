@@ -13,6 +13,7 @@ from undrift.folder.kinds import Folder
 from undrift.folder.predictions import check_out, write_table
 from undrift.folder.record import Held, Record
 from undrift.folder.step import Step, Steps
+from undrift.folder.target import check_target
 from undrift.formatting import counted, size
 from undrift.privacy.audit import Audit, lines
 from undrift.privacy.rare import audit_items
@@ -179,7 +180,7 @@ class RecommenderFolder(Folder):
         A history without a known item has none. `exclude_history`: without items that are in it.
         """
         if out is not None:
-            check_out(Path(out))
+            check_out(Path(out), histories)
         draft = self._loaded().take(reading)
         asked = draft.read(histories, user=None, period=None).clicks
         lists = draft.learner.recommendations(asked, k, "history" if exclude_history else None)
@@ -205,6 +206,7 @@ class RecommenderFolder(Folder):
 
         `least_rows`: how many sessions are not few, if not as the folder has it; 1 is everything.
         """
+        check_target(path)
         draft = self._loaded()
         least = draft.record.least_rows if least_rows is None else least_rows
         save_state(path, draft.learner.state(least_sessions=least, batches=False))

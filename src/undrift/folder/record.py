@@ -222,6 +222,11 @@ def complete(folder: Path, entry: Entry, result: str, *, dry: bool = False) -> s
     done = there is not None and (there.step, there.result) == (entry.step, result)
     if done and there != line:
         raise _broken(folder, f"the line of step {entry.step} is not what the state says of it")
+    if any((line.step, line.result) == (entry.step, result) for line in lines[:-1]):
+        raise InputError(
+            f"{folder / 'HEAD'} names the state of step {entry.step}, and {HISTORY} goes to step "
+            f"{lines[-1].step}; restore both from one copy"
+        )
     start = there is None and entry.step == 0
     next_one = there is not None and (there.step + 1, there.result) == (entry.step, entry.parent)
     if not (done or start or next_one):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -16,6 +17,7 @@ from undrift.folder import releases, store
 from undrift.folder.hashing import node_hashes
 from undrift.folder.record import FORMAT, Entry, Held, Line, Record, last_hash, now, taken_out
 from undrift.folder.store import Version, current_with_state, read_keys
+from undrift.learners.ledger import KeptElsewhere
 from undrift.learners.registry import learner_of
 
 _NODES = "@nodes."  # hashes of a batch's nodes, among the tensors of a state
@@ -41,7 +43,6 @@ class Steps:
     learner: Any
     record: Record
     nodes: dict[str, Array]  # hashes of node ids, by batch
-    keys: tuple[bytes, ...]  # of hashes: its own, then those of folders that were merged
     notes: list[str] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)  # for the line of the history
     entered: list[Held] = field(default_factory=list)
@@ -64,12 +65,18 @@ class Steps:
         names = [name for name in tensors if name.startswith(_NODES)]
         nodes = {name.removeprefix(_NODES): tensors.pop(name).numpy() for name in names}
         learner, record = learner_of(replace(state, tensors=tensors), version.path), version.record
+        learner.batches_ = KeptElsewhere.empty()  # in the record
         if not cls.fits(learner, record):
             raise InputError(f"{broken} (its names do not fit its numbers)")
-        return cls(folder, version, learner, record, nodes, read_keys(folder, record))
+        return cls(folder, version, learner, record, nodes)
+
+    @cached_property
+    def keys(self) -> tuple[bytes, ...]:
+        """Of hashes: its own, then those of folders that were merged; predicting needs none."""
+        return read_keys(self.folder, self.version.record)
 
     def kind_of(self, node: str) -> str:
-        """What somebody is who is to be taken out."""
+        """What somebody is who is to be taken out; an error where nobody can be."""
         return "node"
 
     def take(self, reading: Mapping[str, Any]) -> Self:
@@ -191,6 +198,7 @@ class Steps:
 
     def repair(self, *, dry: bool = False) -> list[str]:
         """Make the folder's other files say what its state says; see `store.repair`."""
+        self.keys  # noqa: B018  # missing ones are an error
         texts = self.texts(self.record, self.learner)
         repairs = store.repair(self.folder, self.version, *texts, dry=dry)
         there = {held.data for held in self.version.record.batches}

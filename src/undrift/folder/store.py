@@ -209,7 +209,8 @@ def _head(folder: Path) -> str:
 
 def _missing(folder: Path, name: str) -> InputError:
     there = [path.name for path in states(folder) if path.is_file() and not path.is_symlink()]
-    what = f"names {name}, which is not there" if name else "is missing or damaged"
+    named = _STATE.fullmatch(name)
+    what = f"names {name}, which is not there" if named else "is missing or damaged"
     fix = f", or write {there[0]} into it, which is there" if there else ""
     return InputError(f"{folder / HEAD} {what}; restore the folder from a copy{fix}")
 

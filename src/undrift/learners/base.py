@@ -163,8 +163,9 @@ class Learner(Reading):
         was observed, or without them. What the first batch fixed for all stays.
 
         A batch that is not in, and a node that is out already, are errors. `again=True` subtracts a
-        batch that came in other parts, and passes over such nodes. A learner out of a folder, with
-        `epsilon`, or from an older file refuses no batch for being unknown.
+        batch that came in other parts, and passes over such nodes. A learner that came without its
+        list of batches, as out of a folder, needs `again=True` for one that it has not observed
+        itself since: nothing but you can tell that it is in.
         """
         self._must("forgets", "forget")
         moved = self._moved(self.as_task(batch))
@@ -399,7 +400,7 @@ class Learner(Reading):
     @final
     def _held(
         self, task: Task, nodes: Sequence[int] = (), *, again: bool
-    ) -> tuple[HeldBatch | None, tuple[int, ...], Task]:
+    ) -> tuple[HeldBatch, tuple[int, ...], Task]:
         """The entry of a batch that is in, the nodes that are out of it, and it without them."""
         held, out = self._ledger().find(self._digest(task), nodes, again=again)
         there = _isolating(task, out)

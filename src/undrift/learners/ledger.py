@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import blake2b
+from typing import ClassVar
 
 from undrift.errors import InputError
 
@@ -50,16 +51,20 @@ class HeldBatch:
 class Ledger:
     """The batches that are in a learner, one entry each; one that was observed twice has two.
 
-    `complete`: whether there are no others. A learner from a file of an earlier version, or one
-    that took sums which were made elsewhere, holds batches that are not known here.
+    `complete`: whether there are no others. A learner out of a folder, or one that took sums which
+    were made elsewhere, holds batches that are not known here. Only then `gone` has the marks of
+    what was taken out since, so that it is not taken out twice.
     """
+
+    added_later: ClassVar[tuple[str, ...]] = ("gone",)
 
     salt: str
     held: tuple[HeldBatch, ...] = ()
     complete: bool = True
+    gone: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        HeldBatch(f"{self.salt}:{self.salt}")  # for its check
+        HeldBatch(f"{self.salt}:{self.salt}", before=self.gone)  # for its check
 
     @classmethod
     def empty(cls, *, complete: bool = True) -> Ledger:
@@ -86,47 +91,60 @@ class Ledger:
 
     def find(
         self, digest: str, nodes: Collection[int] = (), *, again: bool = False
-    ) -> tuple[HeldBatch | None, tuple[int, ...]]:
+    ) -> tuple[HeldBatch, tuple[int, ...]]:
         """The entry of a batch that is in, and its nodes that are out, as it is given.
 
-        Of several entries one that these nodes are still in. None where it is not known and may be
-        in nevertheless; else that is an error, unless `again` says that it is in, in whatever parts
-        it came.
+        Of several entries one that these nodes are still in. Where none is known, one of its own,
+        if it may be in nevertheless (`_check_unknown`).
         """
         known = self._marks(digest)
         fits = [held for held in self.held if known & {held.mark, held.left}]
-        if not fits and self.complete and not again:
+        if not fits:
+            self._check_unknown(known, again=again)
+            fits = [HeldBatch(_marked(self.salt, digest))]
+        wanted = set(nodes)
+        best = min(fits, key=lambda h: (len(wanted & {*h.out}), len(h.out)))
+        return best, best.out if best.mark in known else ()
+
+    def _check_unknown(self, known: set[str], *, again: bool) -> None:
+        """Refuse a batch without an entry, unless `again` says that it is in, in whatever parts."""
+        if self.complete and not again:
             raise InputError(
                 "this batch is not in: it was never observed like this, or was forgotten already; "
                 "give a batch exactly as it was observed, or say again=True if its rows are in "
                 f"nevertheless ({_NOTHING})"
             )
-        wanted = set(nodes)
-        best = min(fits, key=lambda h: (len(wanted & {*h.out}), len(h.out)), default=None)
-        return best, best.out if best and best.mark in known else ()
+        if known & {*self.gone}:
+            raise InputError(
+                "this batch was taken out or replaced already; leave it out, or, if it was "
+                "observed twice, make a new learner and observe there what shall stay "
+                f"({_NOTHING})"
+            )
+        if not again:
+            raise InputError(
+                "this learner came without the list of its batches, as out of a folder, so nobody "
+                "can tell whether this one is in; say again=True if you are sure that it is "
+                f"({_NOTHING})"
+            )
 
-    def forgotten(self, held: HeldBatch | None) -> Ledger:
+    def forgotten(self, held: HeldBatch) -> Ledger:
         """Without a batch."""
-        if held is None:
-            return self
-        at = self.held.index(held)
-        return replace(self, held=(*self.held[:at], *self.held[at + 1 :]))
+        at = self.held.index(held) if held in self.held else len(self.held)
+        gone = self.gone if self.complete else tuple(sorted({*self.gone, *held.marks}))
+        return replace(self, held=(*self.held[:at], *self.held[at + 1 :]), gone=gone)
 
-    def without(self, digest: str, held: HeldBatch | None, out: Iterable[int], left: str) -> Ledger:
+    def without(self, digest: str, held: HeldBatch, out: Iterable[int], left: str) -> Ledger:
         """With a batch out of which these nodes, numbered as it is given, were taken in all."""
         taken = tuple(sorted(out))
         entry = HeldBatch(_marked(self.salt, digest), taken, _marked(self.salt, left))
-        if held is not None:
-            entry = replace(entry, before=tuple(sorted(held.marks - entry.marks)))
+        entry = replace(entry, before=tuple(sorted(held.marks - entry.marks)))
         return self.forgotten(held)._with(entry)
 
-    def revised(
-        self, held: HeldBatch | None, digest: str, out: Iterable[int], *, again: bool
-    ) -> Ledger:
+    def revised(self, held: HeldBatch, digest: str, out: Iterable[int], *, again: bool) -> Ledger:
         """With a corrected batch, without these nodes, in the place of another."""
         others = self.forgotten(held)
         known = others.observed(digest, again=again).held[-1]
-        before = () if held is None else tuple(sorted(held.marks - {known.mark}))
+        before = tuple(sorted(held.marks - {known.mark}))
         return others._with(replace(known, out=tuple(sorted(out)), before=before))
 
     def merged(self, other: Ledger, *, again: bool) -> Ledger:
@@ -140,15 +158,24 @@ class Ledger:
                 f"({_NOTHING})"
             )
         complete = self.complete and other.complete
-        return replace(self, held=(*self.held, *other.held), complete=complete)
+        gone = tuple(sorted({*self.gone, *other.gone}))
+        return replace(self, held=(*self.held, *other.held), complete=complete, gone=gone)
 
     def _with(self, held: HeldBatch) -> Ledger:
         return replace(self, held=(*self.held, held))
 
     def _marks(self, digest: str) -> set[str]:
         """What a batch may be known by here: merged learners may have several salts."""
-        salts = {self.salt, *(held.mark.partition(":")[0] for held in self.held)}
+        marks = *self.gone, *(held.mark for held in self.held)
+        salts = {self.salt, *(mark.partition(":")[0] for mark in marks)}
         return {_marked(salt, digest) for salt in salts}
+
+
+class KeptElsewhere(Ledger):
+    """Of a learner in a folder, whose record knows which batches are in: it has looked already."""
+
+    def _check_unknown(self, known: set[str], *, again: bool) -> None:
+        """Refuse none."""
 
 
 def check_still_in(wanted: Iterable[int], gone: Iterable[int], *, again: bool) -> list[int]:

@@ -15,12 +15,12 @@ def as_of_today(learner: Any, state: State) -> State:
     if "fixed.@" in state.values:
         raise InputError(
             "this state is older than version 0.2.0; load and save it once with version 0.2.0, or "
-            "observe its batches again"
+            "make a new learner and observe its batches there"
         )
     if "inverse" in state.tensors:
         raise InputError(
-            "this state of gacl has an inverse in place of sums; load it with version 0.2.0, or "
-            "observe its batches again"
+            "this state of gacl has an inverse in place of sums; use it with version 0.2.0, or "
+            "make a new learner and observe its batches there"
         )
     pinned = '"banks"' in str(state.params.get("plan"))
     if pinned or {"plan.banks.#", "plan.rows.banks.#"} & state.values.keys():

@@ -232,7 +232,11 @@ def learner_of(state: State, path: str | Path, *, device: str | None = None) -> 
                 "another, as in undrift.load(path, device='cpu')"
             ) from error
     with importing_nothing(path):
-        return make_learner(state.method, **params).load(state)
+        learner = make_learner(state.method, **params)
+        try:
+            return learner.load(state)
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from error
 
 
 def make_learner(name: str, /, **params: Any) -> Learner:

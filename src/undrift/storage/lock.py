@@ -84,7 +84,8 @@ def check_own(
     elif alone and found.st_nlink > 1:
         wrong = "a hard link: it has another name elsewhere"
     if wrong:
-        raise InputError(f"{path} is {wrong}, and is left alone; put a copy there, or delete it")
+        way = "delete it" if path.name.startswith(".") else "put a copy of the file there"
+        raise InputError(f"{path} is {wrong}, and is left alone; {way}")
     return found
 
 

@@ -171,7 +171,8 @@ def unpack(
         later, parts = getattr(kind, "added_later", ()), {}
         for name, hint in _hints(kind).items():
             path = _join(prefix, name)
-            if name not in later or path in values or _join(path, _CLASS) in values:
+            there = {path, _join(path, _CLASS), _join(path, _COUNT)} & values.keys()
+            if name not in later or there:
                 parts[name] = part(hint, name)
         for name in getattr(kind, "stored_as_half", ()):
             parts[name] = whole_of(parts[name])
