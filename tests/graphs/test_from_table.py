@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.harness.references import nearest_rows
-from undrift import Graph, InputError, Propagation, load
+from undrift import Graph, InputError, Learner, Propagation, load, make_learner
 from undrift.graphs import Encoding
 from undrift.graphs.encoding import nearest
+from undrift.learners.registry import METHODS, method_class
 
 Columns = dict[str, list[Any]]
 CLASSES = 3
@@ -50,7 +51,7 @@ def sibling() -> Propagation:
     return Propagation(gamma=0.1, hops=2).observe(FIRST).sibling()
 
 
-def assert_same(one: Propagation, two: Propagation, probe: Graph) -> None:
+def assert_same(one: Learner, two: Learner, probe: Graph) -> None:
     order = [two.classes_.index(c) for c in one.classes_]
     a, b = one.scores(probe), two.scores(probe)[:, order]
     assert float((a - b).abs().max()) <= 1e-9 * float(b.abs().max())
@@ -203,13 +204,33 @@ def test_any_order_split_forgetting_and_merging_is_pooled_training(data: st.Data
     for place in data.draw(st.permutations(range(len(tables)))):
         site = (one, two)[place % 2]
         site.observe(batch(tables[place]))
-        if gone[place]:
-            site.forget(batch(tables[place]), nodes=sorted(gone[place]))
+        for row in sorted(gone[place]):
+            site.forget(batch(tables[place]), nodes=[row])
     probe = batch(table(9, 50))
     assert_same(one.merge(two), pooled, probe)
     for columns in left[1:]:  # known now as it would have come
         one.forget(batch(columns))
     assert_same(one, sibling().observe(batch(left[0])), probe)
+
+
+@pytest.mark.parametrize("method", [m for m, known in METHODS.items() if known.merges])
+@pytest.mark.parametrize("neighbours", [1, 10])
+def test_who_is_out_stays_out(method: str, neighbours: int) -> None:
+    known = method_class(method).defaults()
+    quick = {"epochs": 2, "hidden": (8, 8), "cleansing": False, "sketch": 16, "fourier": 8}
+    told = {key: value for key, value in quick.items() if key in known}
+    empty = make_learner(method, **told).observe(FIRST).sibling()
+    columns, probe = table(40), batch(table(9, 50), 0)
+    right = columns | {"dose": [7.5, *columns["dose"][1:]], "ill": [2, *columns["ill"][1:]]}
+    whole, corrected = batch(columns, neighbours), batch(right, neighbours)
+    learner = empty.sibling().observe(whole).forget(whole, [3]).forget(whole, [4, 20])
+    left = [i for i in range(40) if i not in (3, 4, 20)]
+    assert_same(learner, empty.sibling().observe(batch(some(columns, left), neighbours)), probe)
+    learner.revise(whole, corrected)
+    assert_same(learner, empty.sibling().observe(batch(some(right, left), neighbours)), probe)
+    learner.forget(corrected, [30])
+    left.remove(30)
+    assert_same(learner, empty.sibling().observe(batch(some(right, left), neighbours)), probe)
 
 
 @given(st.permutations(range(18)), st.integers(6, 12))

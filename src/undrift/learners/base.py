@@ -178,7 +178,7 @@ class Learner(Reading):
         if more is None or left is None:  # nothing of it is left
             known = ledger.forgotten(held)
         else:
-            after = _isolating(there, more)
+            after = _isolating(moved, (*out, *more))  # of a table, all at once: links are made anew
             changed = changed_by_isolating(there, after, _index(there, more))
             known = ledger.without(digest, held, (*out, *more), self._digest(left))
         self.learned_, self.batches_ = self._replaced(there, after, changed, progress)[0], known
