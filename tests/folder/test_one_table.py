@@ -10,6 +10,7 @@ import pytest
 
 from tests.folder.conftest import assert_same, like
 from tests.graphs.test_from_table import some, table
+from tests.graphs.test_graph_set import some_graphs
 from undrift import InputError, LearnerFolder
 from undrift.cli.app import start
 
@@ -50,6 +51,28 @@ def test_a_patient_is_erased_as_if_he_never_came(ward: LearnerFolder, tmp_path: 
     assert like(ward, "third").learner().encoding_ == ward.learner().encoding_
 
 
+def test_a_row_number_is_no_person(ward: LearnerFolder, tmp_path: Path) -> None:
+    first, second = (
+        write(tmp_path / f"{name}.csv", {k: v for k, v in table(24, i).items() if k != "id"})
+        for i, name in enumerate(("na", "nb"))
+    )
+    ward.observe(first, **READING)
+    assert ward.forget_node("2", [first]).outcome == "erased"  # there is no other batch
+    ward.observe(second)
+    step = ward.show().record.entry.step
+    for batches in ([first, second], [second]):
+        with pytest.raises(InputError, match=r"no ids, so '3' is a number there.*nodes=\['3'\]"):
+            ward.forget_node("3", batches)
+    assert ward.show().record.entry.step == step
+    ward.forget(second, nodes=["3"])
+    graphs = LearnerFolder.new(tmp_path / "graphs", least_rows=1)
+    sets = [some_graphs(8).subset(range(k, k + 4)) for k in (0, 4)]
+    for each in sets:
+        graphs.observe(each)
+    with pytest.raises(InputError, match="have no ids, so '3'"):
+        graphs.forget_node("3", sets)
+
+
 def test_sites_agree_before_they_have_data(ward: LearnerFolder, tmp_path: Path) -> None:
     first, second = (write(tmp_path / f"{i}.csv", table(24, i)) for i in range(2))
     ward.observe(first, **READING)
@@ -67,6 +90,17 @@ def test_sites_agree_before_they_have_data(ward: LearnerFolder, tmp_path: Path) 
     assert_same(ward, pooled, first)
     assert json.loads(scale.read_text())["site"] == ["arm", "head", "leg"]
     assert "site: arm | head | leg" in (ward.path / "README.md").read_text()
+
+
+def test_categories_may_be_whole_numbers_and_a_range_is_no_list(tmp_path: Path) -> None:
+    (tmp_path / "cs.json").write_text('{"sign": [1, 2, 3]}')
+    LearnerFolder.new(tmp_path / "cs", scale=tmp_path / "cs.json")
+    again = LearnerFolder(tmp_path / "cs")
+    assert again.show().record.scale == {"sign": ["1", "2", "3"]}
+    assert again.verify() == []
+    with pytest.raises(InputError, match=r"'dose' may be a range, {\"low\": 0, \"high\": 10}"):
+        LearnerFolder.new(tmp_path / "odd", scale={"dose": [0, 10]})
+    assert not (tmp_path / "odd").exists()
 
 
 def test_tables_with_and_without_edges_do_not_mix(ward: LearnerFolder, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from undrift.folder.columns import CHANGED, matched_columns
 from undrift.folder.record import Record, Scale
 from undrift.graphs import Encoding, Graph
 from undrift.scale.graph_folder import GraphFolder
-from undrift.streams.any_graph import as_graph
+from undrift.streams.any_graph import are_graphs, as_graph
 from undrift.streams.task import Task
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -43,13 +43,14 @@ class Batch:
     columns: tuple[str, ...] | None = None
     repairs: Repairs = field(default_factory=Repairs)
     where: str = "this batch"  # what a sentence calls it: its file
+    numbered: bool = False  # rows of a table without ids, or graphs: 3 is another one elsewhere
 
     @classmethod
     def of(cls, graph: Graph) -> Batch:
         """A graph without names: nodes go by their number, classes by theirs, columns by place."""
         found = [] if graph.labels is None else graph.labels.unique().tolist()
         names = {c: str(c) for c in found if c >= 0}
-        return cls(graph, np.arange(graph.num_nodes), names)
+        return cls(graph, np.arange(graph.num_nodes), names, numbered=graph.nearest is not None)
 
     @cached_property
     def labels(self) -> list[str]:
@@ -185,6 +186,7 @@ def read_batch(source: Source, known: Record, **how: Any) -> Batch:
         batch = source
     elif isinstance(source, TableGraph):
         batch = Batch(source.graph, source.node_ids, source.class_names, repairs=source.repairs)
+        batch = replace(batch, numbered=source.numbered)
     elif not (files := _files(source)):
         if hasattr(source, "is_directed") and hasattr(source, "nodes"):
             raise InputError(
@@ -196,6 +198,7 @@ def read_batch(source: Source, known: Record, **how: Any) -> Batch:
         if isinstance(source, Task):
             graph = graph.with_masks(train=source.train, val=source.val, test=source.test)
         batch = Batch.of(graph)
+        batch = replace(batch, numbered=batch.numbered or are_graphs(source))
     else:
         first, folder = files[0], next(filter(None, map(graph_folder, files)), None)
         if len(files) == 1 and isinstance(first, Path) and first.suffix.lower() in ALONE:
@@ -270,7 +273,8 @@ def _from_tables(
         named |= {"source": reading.source, "target": reading.target, "features": features}
         how = {"undirected": reading.undirected, "unknown_edges": unknown_edges}
         found = read_tables(first, files[1], **named, **how)
-    return Batch(found.graph, found.node_ids, found.class_names, features, found.repairs)
+    made = Batch(found.graph, found.node_ids, found.class_names, features, found.repairs)
+    return replace(made, numbered=found.numbered)
 
 
 def _files(source: Source) -> list[Where]:

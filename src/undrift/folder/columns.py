@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from undrift.cells import as_text
 from undrift.datasets.columns import ignoring
 from undrift.errors import InputError
 from undrift.folder.classes import folded
@@ -78,7 +79,9 @@ def _few(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names[:_SHOWN])) + more
 
 
-def read_scale(scale: str | Path | Mapping[str, Any] | None, learner: Learner) -> Scale | None:
+def read_scale(
+    scale: str | Path | Mapping[str, Any] | Encoding | None, learner: Learner
+) -> Scale | None:
     """A scale as a record has it: `robust`, `none`, or what a JSON file or a mapping gives."""
     if scale is None or scale == "none":
         return None if scale is None else "none"
@@ -90,7 +93,7 @@ def read_scale(scale: str | Path | Mapping[str, Any] | None, learner: Learner) -
                 "none"
             )
         return "robust"
-    given = scale
+    given = scale.as_plain() if isinstance(scale, Encoding) else scale
     if not isinstance(given, Mapping):
         failed = f"a scale is robust, none, or a JSON file, and {scale} cannot be read"
         with system_errors(failed, f"write one such as {_FILE}"):
@@ -103,7 +106,9 @@ def read_scale(scale: str | Path | Mapping[str, Any] | None, learner: Learner) -
     if given:
         Encoding.of({}, given)  # its errors name the column
     return {
-        name: each if isinstance(each, list) else {key: float(n) for key, n in each.items()}
+        name: list(map(as_text, each))
+        if isinstance(each, list | tuple)
+        else {key: float(n) for key, n in each.items()}
         for name, each in given.items()
     }
 

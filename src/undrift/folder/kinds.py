@@ -221,6 +221,8 @@ class Folder:
             what = draft.kind_of(name)
             for batch in map(draft.take(reading).read, batches):
                 smaller = batch.without(name) if batch.has(name) else batch
+                if smaller is not batch and getattr(batch, "numbered", False):
+                    draft.check_alone(name, batch.where, len(batches))
                 if smaller is not batch and draft.find(batch) is not None:
                     draft.change(batch, smaller, progress, erasing=True)
                     done = True

@@ -113,6 +113,10 @@ def _given(name: str, each: Any) -> Kind:
     if isinstance(each, Number) or not isinstance(each, list | tuple):
         number = each._asdict() if isinstance(each, Number) else each
         return Number(*check_given({name: number})[name])
+    if len(each) == 2 and all(type(x) in (int, float) for x in each):
+        a, b = each
+        two = f'{{"low": {a}, "high": {b}}}, or the categories ["{a}", "{b}"]'
+        raise InputError(f"two numbers for column {name!r} may be a range, {two}; write which")
     values = tuple(map(as_text, each))
     if len(set(values)) < len(values) or set(values) & set(MISSING):
         must = f"must be different names, none of them a missing value, not {list(each)!r}"

@@ -64,7 +64,7 @@ def _read(x: Any) -> tuple[Graph, Mapping[int, str]]:
         return x if isinstance(x, Graph) else x.graph, {}
     if kind := _pyg_kind(x, *_OTHER_PYG):
         raise InputError(f"a PyG {kind} is not one graph; {_OTHER_PYG[kind]}")
-    if _are_graphs(x):
+    if are_graphs(x):
         return as_graph_set(x).pooled(), {}
     if hasattr(x, "x") and (hasattr(x, "edge_index") or hasattr(x, "adj_t")):
         return Graph.from_pyg(x), {}
@@ -97,7 +97,7 @@ def as_graph_set(x: Any) -> GraphSet:
     """
     if isinstance(x, GraphSet | str | Path):
         return x if isinstance(x, GraphSet) else read_tudataset(x)
-    if not _are_graphs(x):
+    if not are_graphs(x):
         raise InputError(f"cannot read graphs from {type(x).__name__}; {_MANY}")
     if _pyg_kind(x, "Batch"):
         y = getattr(x, "y", None)
@@ -108,7 +108,7 @@ def as_graph_set(x: Any) -> GraphSet:
     return GraphSet.of([graph for graph, _ in found], None if set(labels) <= {-1} else labels)
 
 
-def _are_graphs(x: Any) -> bool:
+def are_graphs(x: Any) -> bool:
     """Whether these are many graphs, and not the parts of one."""
 
     def is_graph(part: Any) -> bool:
