@@ -274,10 +274,18 @@ def test_the_encoding_is_kept_with_the_learner(tmp_path: Path) -> None:
     learner.save(tmp_path / "one.safetensors")
     again = load(tmp_path / "one.safetensors")
     assert again.encoding_ == FIRST.encoding == learner.sibling().encoding_
-    other = Graph.from_table(table(24, 3) | {"dose": list(range(24))}, target="ill")
+    wider = table(24, 3) | {"dose": list(range(24)), "sign": list("abcd") * 6}
+    other = Graph.from_table(wider, target="ill")
     for verb in (again.observe, again.predict):
         with pytest.raises(InputError, match="encoding=learner"):
             verb(other)
+    plain = Graph.from_arrays(FIRST.features, [], FIRST.labels)
+    with pytest.raises(InputError, match="encoding=learner"):
+        again.observe(plain)
+    with pytest.raises(InputError, match="columns were learned as they are"):
+        Propagation().observe(plain).predict(other)
+    with pytest.raises(InputError, match="encoding= to Graph"):
+        other.scaled()
     with pytest.raises(InputError, match="scale their columns differently"):
         again.merge(Propagation(gamma=0.1, hops=2).observe(other))
 

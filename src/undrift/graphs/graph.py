@@ -267,7 +267,10 @@ class Graph:
     def labelled(self) -> Tensor:
         """The labels of a graph that must have them."""
         if self.labels is None:
-            raise InputError("this graph has no labels; give a class id per node, -1 if unknown")
+            raise InputError(
+                "this graph has no labels; give a class id per node, or per graph of a set, "
+                "-1 if unknown"
+            )
         return self.labels
 
     def _changed(self, **parts: Any) -> Graph:
@@ -322,6 +325,9 @@ class Graph:
         >>> bool(g.scaled().features.abs().max() <= 4)
         True
         """
+        if self.nearest is not None:  # its edges and its encoding are of the units that it has
+            what = "the columns of a table are in units already, those of its encoding"
+            raise InputError(f"{what}; give others as encoding= to Graph.from_table")
         known = Scaling.of(self.features) if scaling is None else scaling
         return self._changed(features=known.apply(self.features))
 

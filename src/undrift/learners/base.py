@@ -412,6 +412,11 @@ class Learner(Reading):
                 f"(observed so far: {list(self.classes_)}); {self._way_out('returns')}"
             )
         self._check_width(task.graph)
+        if self.encoding_ is not None and task.graph.encoding is None:
+            raise InputError(
+                "tables were learned, and this graph is none; make it with Graph.from_table(frame, "
+                "encoding=learner.encoding_)"
+            )
 
     @final
     def _check_again(self, again: bool) -> None:
