@@ -36,7 +36,8 @@ def test_a_patient_is_erased_as_if_he_never_came(ward: LearnerFolder, tmp_path: 
     whole = write(tmp_path / "a.csv", columns)
     left = write(tmp_path / "left.csv", some(columns, [i for i in range(30) if i != 7]))
     more = write(tmp_path / "b.csv", table(24, 1))
-    ward.observe(whole, **READING)
+    step = ward.observe(whole, **READING)
+    assert not any("categories" in note for note in step.notes)
     never = like(ward, "never")
     ward.observe(more)
     never.observe(more, **READING)
@@ -112,6 +113,14 @@ def test_tables_with_and_without_edges_do_not_mix(ward: LearnerFolder, tmp_path:
     with pytest.raises(InputError, match="without --scale none"):
         raw.observe(file, **READING)
     settings = {"epsilon": 5.0, "class_list": NAMES}
+    odd = table(24)
+    odd["sign"][3] = "astronaut"
+    rare = LearnerFolder.new(tmp_path / "rare")
+    (note,) = (
+        n for n in rare.observe(write(tmp_path / "b.csv", odd), **READING).notes if "--s" in n
+    )
+    assert "'sign': 'astronaut'" in note
+    assert "columns and categories" in (rare.path / "README.md").read_text()
     noisy = LearnerFolder.new(tmp_path / "noisy", settings=settings)
     with pytest.raises(InputError, match=r"column 'dose' would come from the batch.*epsilon"):
         noisy.observe(file, **READING)

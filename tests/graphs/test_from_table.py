@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.harness.references import nearest_rows
-from undrift import Graph, InputError, Learner, Propagation, load, make_learner
+from undrift import (
+    Graph,
+    InputError,
+    Learner,
+    PrivatePropagation,
+    Propagation,
+    load,
+    make_learner,
+)
+from undrift.cells import Table
 from undrift.graphs import Encoding
 from undrift.graphs.encoding import nearest
 from undrift.learners.registry import METHODS, method_class
@@ -79,7 +88,7 @@ def test_later_batches_have_the_same_columns_whatever_they_hold() -> None:
     [
         ([None, "", float("nan"), "?"], ()),
         ([7, 7, 7], (7.0, 7.0)),
-        (["1", "", "3"], (1.0, 2.0)),
+        (["1", "n/a", "null", "3"], (1.0, 2.0)),
         ([True, False], (0.0, 1.0)),
         (["b", "a", ""], ("a", "b")),
     ],
@@ -95,6 +104,13 @@ def test_kinds(cells: list[Any], kind: tuple[Any, ...]) -> None:
     [
         (["2021-03-31", "2020-01-01"], "'x' of the table holds dates.*days since"),
         ([date(2021, 3, 31)], "holds dates"),
+        (["red", "31.3.2021"], "holds dates"),
+        (["red", timedelta(3)], "holds dates"),
+        (np.array(["2021-03-31"], "datetime64[ns]"), "holds dates"),
+        (["1", "2", "high"], "holds numbers, but 1 of 3 cells.*'high'; empty them, or give"),
+        ([10**400, 1, 2], "holds numbers, but 1 of 3 cells"),
+        ([[1], [2]], "has a list, .1., in a cell"),
+        ([b"x"], "has a bytes"),
         ([f"patient {i}" for i in range(40)], "free text, or ids .40 different"),
         (["came in with a cough and " * 4], "free text"),
         ([1, float("inf")], "holds numbers, but one row has 'inf'"),
@@ -102,7 +118,7 @@ def test_kinds(cells: list[Any], kind: tuple[Any, ...]) -> None:
 )
 def test_what_cannot_be_a_column_is_refused(cells: list[Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
-        Encoding.of({"x": cells})
+        Encoding.of(Table({"x": cells}, "it"), where="the table")
 
 
 @pytest.mark.parametrize(
@@ -111,7 +127,7 @@ def test_what_cannot_be_a_column_is_refused(cells: list[Any], words: str) -> Non
         ({"dose": None}, "lacks 'dose'.*empty cells"),
         ({"more": [1] * 6}, "also has 'more'.*leave it out"),
         ({"dose": ["high"] * 6}, "'dose' of the table holds numbers, but one row has 'high'"),
-        ({"ill": ["flu"] * 6}, "'flu', which classes does not list"),
+        ({"ill": ["flu", "flu", 1] * 2}, r"names, first 'flu'; give classes=\['flu'\]"),
     ],
 )
 def test_another_table_is_refused_in_a_sentence(change: Columns, words: str) -> None:
@@ -134,12 +150,28 @@ def test_another_table_is_refused_in_a_sentence(change: Columns, words: str) -> 
             {"target": "x", "classes": ["1"]},
             "'2', which classes does not list",
         ),
+        ({"x": [1], "y": [1]}, {"target": "x", "classes": [1, 1]}, "list of different names"),
+        ({"x": [1]}, {"id": "pid"}, "has no column 'pid'"),
+        ({"id": ["p", "p"], "x": [1, 2]}, {}, "id 'p' stands twice"),
         ({"x": [1, 2.5], "y": [1, 2]}, {"target": "x"}, "target 'x' holds '2.5'; write classes"),
     ],
 )
 def test_what_is_no_table_is_one_sentence(frame: Any, more: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         Graph.from_table(frame, **more)
+
+
+def test_classes_may_be_numbers_of_any_type() -> None:
+    frame = {"x": [1, 2, 3], "y": [5, 3.0, "3"]}
+    assert Graph.from_table(frame, target="y", classes=[3, 5]).labelled().tolist() == [1, 0, 0]  # type: ignore[list-item]
+
+
+def test_medians_of_the_data_are_not_covered_by_epsilon() -> None:
+    learner = PrivatePropagation(epsilon=5.0, class_list=range(CLASSES))
+    with pytest.raises(InputError, match="categories of column 'dose' come from the data"):
+        learner.observe(FIRST)
+    public = Encoding.of({}, FIRST.encoding.as_plain())  # type: ignore[union-attr]
+    learner.observe(Graph.from_table(table(30, 99), target="ill", encoding=public))
 
 
 def test_what_is_given_is_fixed_before_there_are_data() -> None:

@@ -128,13 +128,23 @@ def fixed_scale(
                 'every column a public range or its values, as in {"age": {"low": 0, "high": 100}, '
                 '"sex": ["f", "m"]}'
             )
-        return record.scale or "robust", encoding, []
+        few = encoding.rare(batch.some_features(), record.least_rows)
+        return record.scale or "robust", encoding, _rare(few, record.least_rows)
     if record.scale is None and (batch.columns is None or has_noise(learner)):
         return "none", None, _notes(batch)
     how = record.scale or "robust"
     if isinstance(how, dict):
         return how, scaling_given(how, batch.columns, batch.graph.num_features), []
     return how, Scaling.of(batch.some_features()) if how == "robust" else None, []
+
+
+def _rare(few: Mapping[str, Sequence[str]], least: int) -> list[str]:
+    """What to know of categories that would tell of single rows."""
+    shown = "; ".join(f"{name!r}: {_few(values)}" for name, values in list(few.items())[:_SHOWN])
+    return [
+        f"categories of fewer than {least} rows ({shown}) stay by name, whoever is erased; if they "
+        "tell of somebody, make the learner anew and give the list with --scale"
+    ] * bool(few)
 
 
 def neutral(learner: Learner, columns: Sequence[str] | None) -> dict[str, float | None]:
