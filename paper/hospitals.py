@@ -1,4 +1,4 @@
-"""Three hospitals and gradient boosting: the numbers of docs/disease.md that its tests do not print.
+"""Three hospitals and gradient boosting: the numbers of docs/disease.md that no test prints.
 
 `python -m paper.hospitals` needs `soybean.arff` and `dermatology.data` in the folder of
 `UNDRIFT_DATA`, and scikit-learn, which undrift does not: `pip install scikit-learn`.
@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -18,7 +19,10 @@ from undrift.datasets.folder import find_file
 from undrift.errors import InputError
 from undrift.graphs import Encoding
 
-FILES = {"Soybean": ("soybean.arff", "class"), "Dermatology": ("dermatology.data", "Classification")}
+FILES = {
+    "Soybean": ("soybean.arff", "class"),
+    "Dermatology": ("dermatology.data", "Classification"),
+}
 SEEDS = range(5)
 Rows = list[int]
 
@@ -97,13 +101,15 @@ def boosted(data: Patients, seed: int) -> tuple[float, float]:
 
 def main() -> None:
     """Print both tables, in per cent, as means over five seeds."""
-    print("              one hospital  merged  without neighbours  boosting  boosting with bins")
+    heads = "one hospital  merged  without neighbours  boosting  boosting with bins"
+    sys.stdout.write(f"{'':13}{heads}\n")
     for name, (file, target) in FILES.items():
         data = read(file, target)
         found = [
             (*merged(data, s), merged(data, s, neighbours=0)[1], *boosted(data, s)) for s in SEEDS
         ]
-        print(f"{name:12}", *(f"{100 * mean:.1f}" for mean in np.mean(found, axis=0)), flush=True)
+        means = " ".join(f"{100 * mean:.1f}" for mean in np.mean(found, axis=0))
+        sys.stdout.write(f"{name:12} {means}\n")
 
 
 if __name__ == "__main__":

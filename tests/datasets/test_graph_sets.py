@@ -98,22 +98,15 @@ def test_a_folder_of_a_learner_reads_them(
     tmp_path: Path, official: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    written(tmp_path / "first", generated())
-    fewer = generated(
-        node_labels="\n".join(["2", "1"] * 30),
-        graph_indicator="\n".join(str(k // 2 + 1) for k in range(60)),
-        A="1, 2\n2, 1",
-        graph_labels="\n".join(["2"] * 30),
-        node_attributes="\n".join(["1, 2"] * 60),
-    )
-    Path("second.zip").write_bytes(official.zip(fewer))
-    assert start(["learner", "new", "lf"]) == 0
-    assert start(["learner", "observe", "lf", "first"]) == 0
-    assert start(["learner", "observe", "lf", "second.zip"]) == 0
+    written(tmp_path / "first", small("0 1 1 1 2 2 0 0", "0 1 0 1"))
+    Path("second.zip").write_bytes(official.zip(small("0 1 0 1 1 1", "1 0 1")))
+    assert start(["learner", "new", "lf", "--small-classes", "allow"]) == 0
+    for batch in ("first", "second.zip"):
+        assert start(["learner", "observe", "lf", batch]) == 0
     assert start(["learner", "predict", "lf", "second.zip", "--out", "p.csv"]) == 0
-    assert len(Path("p.csv").read_text().splitlines()) == 31
+    assert len(Path("p.csv").read_text().splitlines()) == 4
     assert start(["learner", "forget", "lf", "first"]) == 0
-    assert [held.nodes for held in LearnerFolder("lf").show().record.batches] == [30]
+    assert [held.nodes for held in LearnerFolder("lf").show().record.batches] == [3]
 
 
 @pytest.mark.parametrize(

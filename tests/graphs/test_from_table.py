@@ -12,6 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from paper.hospitals import hospitals
 from tests.harness.references import nearest_rows
 from undrift import (
     Graph,
@@ -252,7 +253,8 @@ def test_who_is_out_stays_out(method: str, neighbours: int) -> None:
     quick = {"epochs": 2, "hidden": (8, 8), "cleansing": False, "sketch": 16, "fourier": 8}
     told = {key: value for key, value in quick.items() if key in known}
     empty = make_learner(method, **told).observe(FIRST).sibling()
-    columns, probe = table(40), batch(table(9, 50), 0)
+    probe, doses = batch(table(9, 50), 0), np.random.default_rng(1).normal(size=40)
+    columns = table(40) | {"dose": doses.tolist()}
     right = columns | {"dose": [7.5, *columns["dose"][1:]], "ill": [2, *columns["ill"][1:]]}
     whole, corrected = batch(columns, neighbours), batch(right, neighbours)
     learner = empty.sibling().observe(whole).forget(whole, [3]).forget(whole, [4, 20])
@@ -274,12 +276,16 @@ def test_without_neighbours_any_split_of_rows_is_one_table(order: list[int], cut
     assert_same(split, sibling().observe(batch(columns, 0)), batch(table(9, 50)))
 
 
-@pytest.mark.parametrize("node", range(0, 60, 6))
-def test_rows_that_are_linked_anew_far_away_are_computed_again(node: int) -> None:
-    columns = table(60) | {"dose": np.random.default_rng(1).normal(size=60).tolist()}
-    learner = sibling().observe(batch(columns, 1)).forget(batch(columns, 1), nodes=[node])
-    left = batch(some(columns, [i for i in range(60) if i != node]), 1)
-    assert_same(learner, sibling().observe(left), batch(table(9, 50)))
+def test_three_hospitals_that_merge_know_more_than_one() -> None:
+    columns = table(120, 7)
+    wards, test = hospitals(np.array(columns["ill"]), seed=0)
+    sites = [sibling().observe(batch(some(columns, rows))) for rows in wards]
+    merged, pooled, exam = sibling(), sibling(), batch(some(columns, test), 0)
+    for site, rows in zip(reversed(sites), wards, strict=True):
+        merged.merge(site)
+        pooled.observe(batch(some(columns, rows)))
+    assert_same(merged, pooled, exam)
+    assert merged.score(exam) > np.mean([site.score(exam) for site in sites]) + 0.1
 
 
 @pytest.mark.parametrize(
@@ -295,6 +301,12 @@ def test_tables_that_tell_little(columns: Columns) -> None:
     graph = Graph.from_table(columns, target="ill")
     learner = Propagation().observe(graph)
     assert bool(torch.isfinite(learner.scores(graph)).all())
+    odd = {"x": [1.0, 2.0], "y": ["a", "b"], "ill": [0, 1]}
+    other = Graph.from_table(odd, target="ill", encoding=graph.encoding)
+    alone = learner.sibling().observe(other)
+    both = learner.sibling().observe(graph).merge(alone)
+    assert_same(both, learner.sibling().observe(other).observe(graph), other)
+    assert_same(both.forget(graph), alone, other)
     if len(columns["x"]) > 1:
         learner.forget(graph, nodes=[0])
         again = Graph.from_table(some(columns, [1, 2, 3]), target="ill", encoding=graph.encoding)
