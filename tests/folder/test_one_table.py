@@ -52,26 +52,16 @@ def test_a_patient_is_erased_as_if_he_never_came(ward: LearnerFolder, tmp_path: 
     assert like(ward, "third").learner().encoding_ == ward.learner().encoding_
 
 
-def test_a_row_number_is_no_person(ward: LearnerFolder, tmp_path: Path) -> None:
-    first, second = (
-        write(tmp_path / f"{name}.csv", {k: v for k, v in table(24, i).items() if k != "id"})
-        for i, name in enumerate(("na", "nb"))
-    )
-    ward.observe(first, **READING)
-    assert ward.forget_node("2", [first]).outcome == "erased"  # there is no other batch
-    ward.observe(second)
-    step = ward.show().record.entry.step
+def test_a_graph_of_several_batches_has_no_name(tmp_path: Path) -> None:
+    folder, many = LearnerFolder.new(tmp_path / "graphs", least_rows=1), some_graphs(8)
+    first, second = (many.subset(range(k, k + 4)) for k in (0, 4))
+    folder.observe(first)
+    assert folder.forget_node("2", [first]).outcome == "erased"  # there is no other batch
+    folder.observe(second)
     for batches in ([first, second], [second]):
         with pytest.raises(InputError, match=r"no ids, so '3' is a number there.*nodes=\['3'\]"):
-            ward.forget_node("3", batches)
-    assert ward.show().record.entry.step == step
-    ward.forget(second, nodes=["3"])
-    graphs = LearnerFolder.new(tmp_path / "graphs", least_rows=1)
-    sets = [some_graphs(8).subset(range(k, k + 4)) for k in (0, 4)]
-    for each in sets:
-        graphs.observe(each)
-    with pytest.raises(InputError, match="have no ids, so '3'"):
-        graphs.forget_node("3", sets)
+            folder.forget_node("3", batches)
+    assert folder.forget(second, nodes=["3"]).line.step == 4
 
 
 def test_sites_agree_before_they_have_data(ward: LearnerFolder, tmp_path: Path) -> None:
@@ -147,6 +137,8 @@ def test_the_command_line(
     assert start(["learner", "forget", "ward", "--node", "p0-3"]) == 6
     assert "give every one that may, as --batch TABLE" in capsys.readouterr().out
     two = ["--batch", "0.csv", "--batch", "1.csv"]
+    assert start(["learner", "forget", "ward", "--node", "3", *two]) == 2
+    assert "rows of 1.csv have no ids, so '3'" in capsys.readouterr().err
     assert start(["learner", "forget", "ward", "--node", "p0-3", *two]) == 0
     assert start(["learner", "forget", "ward", "1.csv"]) == 0
     record = LearnerFolder("ward").show().record

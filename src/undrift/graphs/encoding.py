@@ -151,11 +151,11 @@ def _shown(name: str, cells: Sequence[Any], where: str) -> Kind:
         numbers = [_number(name, cell, where) for cell in filled]
         known = Scaling.of(torch.tensor(numbers, dtype=torch.float64).unsqueeze(1))
         return Number(known.centre[0], known.spread[0])
-    if any(map(_is_date, words)):
+    if any(map(_is_date, {as_text(word): word for word in words}.values())):
         way = "write an age or the days since an event instead, or leave the column out"
         raise InputError(f"column {name!r} of {where} holds dates, which are no numbers; {way}")
     if 2 * len(words) < len(filled):
-        odd = f"{len(words):,} of {len(filled):,} cells are none, first {as_text(words[0])[:40]!r}"
+        odd = f"not in {len(words):,} of {len(filled):,} cells, first {as_text(words[0])[:40]!r}"
         way = "empty them, or give the list of categories"
         raise InputError(f"column {name!r} of {where} holds numbers, but {odd}; {way}")
     values = sorted(set(texts) - {*MISSING})
