@@ -12,7 +12,7 @@ import numpy as np
 from undrift.errors import InputError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MISSING = ("", "?", "NA", "NaN", "nan")
+MISSING = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "None")
 """What a missing cell is written as, beside None and NaN."""
 
 _MISSING = ("NAType", "NaTType")  # of pandas: a cell with nothing in it
@@ -32,6 +32,8 @@ class Table(dict[str, list[Any]]):
         names = table if isinstance(table, Mapping) else getattr(table, "column_names", None)
         for column in table.columns if names is None else names:
             cells = table[column]
+            if isinstance(cells, np.ndarray) and cells.dtype.kind in "mM":  # of ns: numbers
+                cells = cells.astype(f"{cells.dtype.kind}8[us]")
             # NumPy and pandas, Polars, PyArrow
             ways = (getattr(cells, way, None) for way in ("tolist", "to_list", "to_pylist"))
             way = next((way for way in ways if way is not None), None)
@@ -82,6 +84,6 @@ def fits(read: Any, value: Any) -> bool:
     """Whether this function reads the value."""
     try:
         read(value)
-    except (TypeError, ValueError, AttributeError):
+    except (TypeError, ValueError, AttributeError, OverflowError):
         return False
     return True

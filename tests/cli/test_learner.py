@@ -96,7 +96,7 @@ MISTAKES = {
     "observe desk n1.csv": "takes a table of nodes with one of edges; give NODES EDGES\n",
     "observe desk n1.csv e1.csv --label nope": "no column 'nope'",
     "observe desk nodes.csv": "there is no file or folder nodes.csv",
-    "observe desk": "give NODES EDGES, or 1 file that ends in .npz, .pt, .pth, not 0 fi",
+    "observe desk": "give NODES EDGES, or 1 file that ends in .npz, .zip, .pt, .pth, not 0 fi",
     "revise desk a.csv b.csv": "give OLD_NODES OLD_EDGES NEW_NODES NEW_EDGES, or",
     "forget desk": "forget takes NODES EDGES of a batch, or --node ID",
     "forget desk a.csv b.csv --node x": "forget takes NODES EDGES of a",

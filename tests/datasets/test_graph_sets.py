@@ -11,7 +11,16 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from undrift import InputError, Propagation, arrange, as_graph_set, evaluate, load_stream
+from undrift import (
+    InputError,
+    LearnerFolder,
+    Propagation,
+    arrange,
+    as_graph_set,
+    evaluate,
+    load_stream,
+)
+from undrift.cli.app import start
 from undrift.datasets import RemoteFile
 from undrift.datasets.catalogue import DATASETS, OWN
 from undrift.datasets.fetch import check_dataset, fetch
@@ -49,20 +58,64 @@ def test_a_folder_and_a_zip_are_the_same_graphs(tmp_path: Path, official: Any) -
     (tmp_path / "x.zip").write_bytes(official.zip({f"G/{name}": b for name, b in files.items()}))
     for many in (as_graph_set(tmp_path / "x.zip"), as_graph_set(str(written(tmp_path, files)))):
         features = many.graph.features.to_dense()
-        assert (len(many), features.shape[1], features[0, :3].tolist()) == (60, 5, [0, 1, 0])
-        counts = torch.zeros(60).index_add(0, many.index, features[:, 1])  # of kind 2
+        assert (len(many), features.shape[1], features[0, :4].tolist()) == (60, 6, [0, 0, 1, 0])
+        counts = torch.zeros(60).index_add(0, many.index, features[:, 2])  # of kind 2
         assert many.labels is not None
-        assert many.labels.tolist() == (counts - 1).tolist() == [k % 6 for k in range(60)]
-    bare = {"A": "", "node_labels": None, "node_attributes": None}
-    graph = as_graph_set(written(tmp_path / "x", generated(**bare))).graph
-    assert (graph.num_edges, graph.features.to_dense().unique().tolist()) == (0, [1.0])
+        assert many.labels.tolist() == counts.tolist() == [k % 6 + 1 for k in range(60)]
+    bare = {"A": "", "node_labels": None, "node_attributes": None, "graph_labels": None}
+    found = as_graph_set(written(tmp_path / "x", generated(**bare)))
+    assert found.graph.features.to_dense().unique().tolist() == [1.0]
+    assert (found.graph.num_edges, found.labels) == (0, None)
+
+
+def small(kinds: str, labels: str) -> dict[str, bytes]:
+    """Graphs of two nodes each, by the labels of their nodes and their own."""
+    names = [str(k // 2 + 1) for k in range(len(kinds.split()))]
+    texts = {"A": "1, 2\n2, 1", "graph_indicator": "\n".join(names)}
+    texts |= {"node_labels": "\n".join(kinds.split()), "graph_labels": "\n".join(labels.split())}
+    return {f"S_{name}.txt": text.encode() for name, text in texts.items()}
+
+
+def test_numbers_mean_the_same_in_every_file(tmp_path: Path, official: Any) -> None:
+    """What a Mac writes into its zips is passed over, and so is a mark of UTF-8."""
+    first = as_graph_set(written(tmp_path / "first", small("0 1 2 1", "-1 1")))
+    files = {f"S/{name}": b"\xef\xbb\xbf" + b for name, b in small("1 0 1 1", "1 2").items()}
+    odd = {"__MACOSX/S/._S_A.txt": b"\0\5junk", **files}
+    (tmp_path / "second.zip").write_bytes(official.zip(odd))
+    second = as_graph_set(tmp_path / "second.zip", like=first)
+    assert [each.labels.tolist() for each in (first, second)] == [[0, 1], [1, 2]]  # type: ignore[union-attr]
+    assert second.graph.features.to_dense().tolist() == np.eye(3)[[1, 0, 1, 1]].tolist()
+    assert Propagation().observe(first).observe(second).classes_ == (0, 1, 2)
+    with pytest.raises(InputError, match="features and those learned 3; begin with a file"):
+        as_graph_set(written(tmp_path / "third", small("0 3 0 3", "1 2")), like=first)
+    with pytest.raises(InputError, match="a node has the label -1"):
+        as_graph_set(written(tmp_path / "third", small("0 -1 0 3", "1 2")))
+    with pytest.raises(InputError, match=r"str; .*undrift\.as_graph_set reads"):
+        Propagation().observe(str(tmp_path / "second.zip"))
+
+
+def test_a_folder_of_a_learner_reads_them(
+    tmp_path: Path, official: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path / "first", small("0 1 1 1 2 2 0 0", "0 1 0 1"))
+    Path("second.zip").write_bytes(official.zip(small("0 1 0 1 1 1", "1 0 1")))
+    assert start(["learner", "new", "lf", "--small-classes", "allow"]) == 0
+    for batch in ("first", "second.zip"):
+        assert start(["learner", "observe", "lf", batch]) == 0
+    assert start(["learner", "predict", "lf", "second.zip", "--out", "p.csv"]) == 0
+    assert len(Path("p.csv").read_text().splitlines()) == 4
+    assert start(["learner", "forget", "lf", "first"]) == 0
+    assert [held.nodes for held in LearnerFolder("lf").show().record.batches] == [3]
 
 
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
         ({"A": None}, "has no file NAME_A.txt"),
-        ({"graph_labels": None}, r"no file \*_graph_labels.txt"),
+        ({"graph_indicator": None}, r"no file \*_graph_indicator.txt"),
+        ({"graph_labels": "-1\n0"}, "-1 is read as 0"),
+        ({"graph_labels": "-2\n0"}, "a graph has the label -2"),
         ({"A": "1, two"}, r"\*_A.txt is no table of numbers"),
         ({"A": "1, 2, 3"}, r"\*_A.txt has 3 columns, not 2"),
         ({"node_labels": "1\n2"}, "but 2 have features"),

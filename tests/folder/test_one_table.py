@@ -10,6 +10,7 @@ import pytest
 
 from tests.folder.conftest import assert_same, like
 from tests.graphs.test_from_table import some, table
+from tests.graphs.test_graph_set import some_graphs
 from undrift import InputError, LearnerFolder
 from undrift.cli.app import start
 
@@ -35,7 +36,8 @@ def test_a_patient_is_erased_as_if_he_never_came(ward: LearnerFolder, tmp_path: 
     whole = write(tmp_path / "a.csv", columns)
     left = write(tmp_path / "left.csv", some(columns, [i for i in range(30) if i != 7]))
     more = write(tmp_path / "b.csv", table(24, 1))
-    ward.observe(whole, **READING)
+    step = ward.observe(whole, **READING)
+    assert not any("categories" in note for note in step.notes)
     never = like(ward, "never")
     ward.observe(more)
     never.observe(more, **READING)
@@ -48,6 +50,18 @@ def test_a_patient_is_erased_as_if_he_never_came(ward: LearnerFolder, tmp_path: 
     never.forget(left)
     assert_same(ward, never, more)
     assert like(ward, "third").learner().encoding_ == ward.learner().encoding_
+
+
+def test_a_graph_of_several_batches_has_no_name(tmp_path: Path) -> None:
+    folder, many = LearnerFolder.new(tmp_path / "graphs", least_rows=1), some_graphs(8)
+    first, second = (many.subset(range(k, k + 4)) for k in (0, 4))
+    folder.observe(first)
+    assert folder.forget_node("2", [first]).outcome == "erased"  # there is no other batch
+    folder.observe(second)
+    for batches in ([first, second], [second]):
+        with pytest.raises(InputError, match=r"no ids, so '3' is a number there.*nodes=\['3'\]"):
+            folder.forget_node("3", batches)
+    assert folder.forget(second, nodes=["3"]).line.step == 4
 
 
 @pytest.mark.parametrize("beside", [True, False])
@@ -74,6 +88,17 @@ def test_sites_agree_before_they_have_data(
     assert "site: arm | head | leg" in (ward.path / "README.md").read_text()
 
 
+def test_categories_may_be_whole_numbers_and_a_range_is_no_list(tmp_path: Path) -> None:
+    (tmp_path / "cs.json").write_text('{"sign": [1, 2, 3]}')
+    LearnerFolder.new(tmp_path / "cs", scale=tmp_path / "cs.json")
+    again = LearnerFolder(tmp_path / "cs")
+    assert again.show().record.scale == {"sign": ["1", "2", "3"]}
+    assert again.verify() == []
+    with pytest.raises(InputError, match=r"'dose' may be a range, {\"low\": 0, \"high\": 10}"):
+        LearnerFolder.new(tmp_path / "odd", scale={"dose": [0, 10]})
+    assert not (tmp_path / "odd").exists()
+
+
 def test_tables_with_and_without_edges_do_not_mix(ward: LearnerFolder, tmp_path: Path) -> None:
     file = write(tmp_path / "a.csv", table(24))
     ward.observe(file, **READING)
@@ -83,6 +108,14 @@ def test_tables_with_and_without_edges_do_not_mix(ward: LearnerFolder, tmp_path:
     with pytest.raises(InputError, match="without --scale none"):
         raw.observe(file, **READING)
     settings = {"epsilon": 5.0, "class_list": NAMES}
+    odd = table(24)
+    odd["sign"][3] = "astronaut"
+    rare = LearnerFolder.new(tmp_path / "rare")
+    (note,) = (
+        n for n in rare.observe(write(tmp_path / "b.csv", odd), **READING).notes if "--s" in n
+    )
+    assert "'sign': 'astronaut'" in note
+    assert "columns and categories" in (rare.path / "README.md").read_text()
     noisy = LearnerFolder.new(tmp_path / "noisy", settings=settings)
     with pytest.raises(InputError, match=r"column 'dose' would come from the batch.*epsilon"):
         noisy.observe(file, **READING)
@@ -109,6 +142,8 @@ def test_the_command_line(
     assert start(["learner", "forget", "ward", "--node", "p0-3"]) == 6
     assert "give every one that may, as --batch TABLE" in capsys.readouterr().out
     two = ["--batch", "0.csv", "--batch", "1.csv"]
+    assert start(["learner", "forget", "ward", "--node", "3", *two]) == 2
+    assert "rows of 1.csv have no ids, so '3'" in capsys.readouterr().err
     assert start(["learner", "forget", "ward", "--node", "p0-3", *two]) == 0
     assert start(["learner", "forget", "ward", "1.csv"]) == 0
     record = LearnerFolder("ward").show().record

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from paper.hospitals import hospitals
 from tests.harness.references import nearest_rows
-from undrift import Graph, InputError, Propagation, load
+from undrift import Graph, InputError, Learner, PrivatePropagation, Propagation, load
+from undrift.cells import Table
 from undrift.graphs import Encoding
 from undrift.graphs.encoding import nearest
+from undrift.learners.registry import METHODS, make_learner, method_class
 
 Columns = dict[str, list[Any]]
 CLASSES = 3
@@ -50,7 +53,7 @@ def sibling() -> Propagation:
     return Propagation(gamma=0.1, hops=2).observe(FIRST).sibling()
 
 
-def assert_same(one: Propagation, two: Propagation, probe: Graph) -> None:
+def assert_same(one: Learner, two: Learner, probe: Graph) -> None:
     order = [two.classes_.index(c) for c in one.classes_]
     a, b = one.scores(probe), two.scores(probe)[:, order]
     assert float((a - b).abs().max()) <= 1e-9 * float(b.abs().max())
@@ -78,7 +81,7 @@ def test_later_batches_have_the_same_columns_whatever_they_hold() -> None:
     [
         ([None, "", float("nan"), "?"], ()),
         ([7, 7, 7], (7.0, 7.0)),
-        (["1", "", "3"], (1.0, 2.0)),
+        (["1", "n/a", "null", "3"], (1.0, 2.0)),
         ([True, False], (0.0, 1.0)),
         (["b", "a", ""], ("a", "b")),
     ],
@@ -94,6 +97,13 @@ def test_kinds(cells: list[Any], kind: tuple[Any, ...]) -> None:
     [
         (["2021-03-31", "2020-01-01"], "'x' of the table holds dates.*days since"),
         ([date(2021, 3, 31)], "holds dates"),
+        (["red", "31.3.2021"], "holds dates"),
+        (["red", timedelta(3)], "holds dates"),
+        (np.array(["2021-03-31"], "datetime64[ns]"), "holds dates"),
+        (["1", "2", "high"], "holds numbers, but not in 1 of 3 cells.*'high'; empty them, or give"),
+        ([10**400, 1, 2], "holds numbers, but not in 1 of 3 cells"),
+        ([[1], [2]], "has a list, .1., in a cell"),
+        ([b"x"], "has a bytes"),
         ([f"patient {i}" for i in range(40)], "free text, or ids .40 different"),
         (["came in with a cough and " * 4], "free text"),
         ([1, float("inf")], "holds numbers, but one row has 'inf'"),
@@ -101,7 +111,7 @@ def test_kinds(cells: list[Any], kind: tuple[Any, ...]) -> None:
 )
 def test_what_cannot_be_a_column_is_refused(cells: list[Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
-        Encoding.of({"x": cells})
+        Encoding.of(Table({"x": cells}, "it"), where="the table")
 
 
 @pytest.mark.parametrize(
@@ -110,7 +120,7 @@ def test_what_cannot_be_a_column_is_refused(cells: list[Any], words: str) -> Non
         ({"dose": None}, "lacks 'dose'.*empty cells"),
         ({"more": [1] * 6}, "also has 'more'.*leave it out"),
         ({"dose": ["high"] * 6}, "'dose' of the table holds numbers, but one row has 'high'"),
-        ({"ill": ["flu"] * 6}, "'flu', which classes does not list"),
+        ({"ill": ["flu", "flu", 1] * 2}, r"names, first 'flu'; give classes=\['flu'\]"),
     ],
 )
 def test_another_table_is_refused_in_a_sentence(change: Columns, words: str) -> None:
@@ -133,6 +143,9 @@ def test_another_table_is_refused_in_a_sentence(change: Columns, words: str) -> 
             {"target": "x", "classes": ["1"]},
             "'2', which classes does not list",
         ),
+        ({"x": [1], "y": [1]}, {"target": "x", "classes": [1, 1]}, "list of different names"),
+        ({"x": [1]}, {"id": "pid"}, "has no column 'pid'"),
+        ({"id": ["p", "p"], "x": [1, 2]}, {}, "id 'p' stands twice"),
         ({"x": [1, 2.5], "y": [1, 2]}, {"target": "x"}, "target 'x' holds '2.5'; write classes"),
     ],
 )
@@ -141,10 +154,20 @@ def test_what_is_no_table_is_one_sentence(frame: Any, more: dict[str, Any], word
         Graph.from_table(frame, **more)
 
 
+def test_medians_of_the_data_are_not_covered_by_epsilon() -> None:
+    learner = PrivatePropagation(epsilon=5.0, class_list=range(CLASSES))
+    with pytest.raises(InputError, match="categories of column 'dose' come from the data"):
+        learner.observe(FIRST)
+    public = Encoding.of({}, FIRST.encoding.as_plain())  # type: ignore[union-attr]
+    learner.observe(Graph.from_table(table(30, 99), target="ill", encoding=public))
+
+
 def test_what_is_given_is_fixed_before_there_are_data() -> None:
     told = {"dose": {"low": 0, "high": 10}, "sign": ["red", "itch"]}
     known = Encoding.of({"dose": [1], "sign": ["red"], "age": [3, 4]}, told)
     assert known.columns[:2] == (("dose", (5.0, 5.0)), ("sign", ("red", "itch")))
+    read = Graph.from_table({"x": [1, 2, 3], "y": [5, 3.0, "3"]}, target="y", classes=["3", "5"])
+    assert read.labelled().tolist() == [1, 0, 0]
     for wrong in ({"x": ["a", "a"]}, {"x": ["?"]}, {"x": {"low": 1}}):
         with pytest.raises(InputError, match="column 'x'"):
             Encoding.of({}, wrong)
@@ -203,13 +226,34 @@ def test_any_order_split_forgetting_and_merging_is_pooled_training(data: st.Data
     for place in data.draw(st.permutations(range(len(tables)))):
         site = (one, two)[place % 2]
         site.observe(batch(tables[place]))
-        if gone[place]:
-            site.forget(batch(tables[place]), nodes=sorted(gone[place]))
+        for row in sorted(gone[place]):
+            site.forget(batch(tables[place]), nodes=[row])
     probe = batch(table(9, 50))
     assert_same(one.merge(two), pooled, probe)
     for columns in left[1:]:  # known now as it would have come
         one.forget(batch(columns))
     assert_same(one, sibling().observe(batch(left[0])), probe)
+
+
+@pytest.mark.parametrize("method", [m for m, known in METHODS.items() if known.merges])
+@pytest.mark.parametrize("neighbours", [1, 10])
+def test_who_is_out_stays_out(method: str, neighbours: int) -> None:
+    known = method_class(method).defaults()
+    quick = {"epochs": 2, "hidden": (8, 8), "cleansing": False, "sketch": 16, "fourier": 8}
+    told = {key: value for key, value in quick.items() if key in known}
+    empty = make_learner(method, **told).observe(FIRST).sibling()
+    probe, doses = batch(table(9, 50), 0), np.random.default_rng(1).normal(size=40)
+    columns = table(40) | {"dose": doses.tolist()}
+    right = columns | {"dose": [7.5, *columns["dose"][1:]], "ill": [2, *columns["ill"][1:]]}
+    whole, corrected = batch(columns, neighbours), batch(right, neighbours)
+    learner = empty.sibling().observe(whole).forget(whole, [3]).forget(whole, [4, 20])
+    left = [i for i in range(40) if i not in (3, 4, 20)]
+    assert_same(learner, empty.sibling().observe(batch(some(columns, left), neighbours)), probe)
+    learner.revise(whole, corrected)
+    assert_same(learner, empty.sibling().observe(batch(some(right, left), neighbours)), probe)
+    learner.forget(corrected, [30])
+    left.remove(30)
+    assert_same(learner, empty.sibling().observe(batch(some(right, left), neighbours)), probe)
 
 
 @given(st.permutations(range(18)), st.integers(6, 12))
@@ -221,12 +265,16 @@ def test_without_neighbours_any_split_of_rows_is_one_table(order: list[int], cut
     assert_same(split, sibling().observe(batch(columns, 0)), batch(table(9, 50)))
 
 
-@pytest.mark.parametrize("node", range(0, 60, 6))
-def test_rows_that_are_linked_anew_far_away_are_computed_again(node: int) -> None:
-    columns = table(60) | {"dose": np.random.default_rng(1).normal(size=60).tolist()}
-    learner = sibling().observe(batch(columns, 1)).forget(batch(columns, 1), nodes=[node])
-    left = batch(some(columns, [i for i in range(60) if i != node]), 1)
-    assert_same(learner, sibling().observe(left), batch(table(9, 50)))
+def test_three_hospitals_that_merge_know_more_than_one() -> None:
+    columns = table(120, 7)
+    wards, test = hospitals(np.array(columns["ill"]), seed=0)
+    sites = [sibling().observe(batch(some(columns, rows))) for rows in wards]
+    merged, pooled, exam = sibling(), sibling(), batch(some(columns, test), 0)
+    for site, rows in zip(reversed(sites), wards, strict=True):
+        merged.merge(site)
+        pooled.observe(batch(some(columns, rows)))
+    assert_same(merged, pooled, exam)
+    assert merged.score(exam) > np.mean([site.score(exam) for site in sites]) + 0.1
 
 
 @pytest.mark.parametrize(
@@ -242,6 +290,12 @@ def test_tables_that_tell_little(columns: Columns) -> None:
     graph = Graph.from_table(columns, target="ill")
     learner = Propagation().observe(graph)
     assert bool(torch.isfinite(learner.scores(graph)).all())
+    odd = {"x": [1.0, 2.0], "y": ["a", "b"], "ill": [0, 1]}
+    other = Graph.from_table(odd, target="ill", encoding=graph.encoding)
+    alone = learner.sibling().observe(other)
+    both = learner.sibling().observe(graph).merge(alone)
+    assert_same(both, learner.sibling().observe(other).observe(graph), other)
+    assert_same(both.forget(graph), alone, other)
     if len(columns["x"]) > 1:
         learner.forget(graph, nodes=[0])
         again = Graph.from_table(some(columns, [1, 2, 3]), target="ill", encoding=graph.encoding)
@@ -253,10 +307,18 @@ def test_the_encoding_is_kept_with_the_learner(tmp_path: Path) -> None:
     learner.save(tmp_path / "one.safetensors")
     again = load(tmp_path / "one.safetensors")
     assert again.encoding_ == FIRST.encoding == learner.sibling().encoding_
-    other = Graph.from_table(table(24, 3) | {"dose": list(range(24))}, target="ill")
+    wider = table(24, 3) | {"dose": list(range(24)), "sign": list("abcd") * 6}
+    other = Graph.from_table(wider, target="ill")
     for verb in (again.observe, again.predict):
         with pytest.raises(InputError, match="encoding=learner"):
             verb(other)
+    plain = Graph.from_arrays(FIRST.features, [], FIRST.labels)
+    with pytest.raises(InputError, match="encoding=learner"):
+        again.observe(plain)
+    with pytest.raises(InputError, match="columns were learned as they are"):
+        Propagation().observe(plain).predict(other)
+    with pytest.raises(InputError, match="encoding= to Graph"):
+        other.scaled()
     with pytest.raises(InputError, match="scale their columns differently"):
         again.merge(Propagation(gamma=0.1, hops=2).observe(other))
 

@@ -220,6 +220,16 @@ def test_lists_batches_and_datasets_of_pyg_and_networkx_are_the_same() -> None:
     for form in (data, graphs):
         with pytest.raises(InputError, match=r"graph 2 has the label.*give it one whole number"):
             as_graph(form)
+    data[1] = pyg.Data(x=torch.ones(2, 3))
+    with pytest.raises(InputError, match="graph 1: this PyG Data has no edges"):
+        as_graph_set(data)
+    last = [pyg.Data(x=torch.ones(n, 3), edge_index=torch.empty(2, 0).long()) for n in (2, 0)]
+    with pytest.raises(InputError, match="graph 1 has no node"):
+        as_graph_set(pyg.Batch.from_data_list(last))
+    with pytest.raises(InputError, match="from an empty list"):
+        as_graph_set([])
+    with pytest.raises(InputError, match=r"for a whole graph, give a list: \[graph\]"):
+        Propagation().observe(many).predict(many.subset([0]).graph)
 
 
 @pytest.mark.parametrize(
@@ -231,6 +241,7 @@ def test_lists_batches_and_datasets_of_pyg_and_networkx_are_the_same() -> None:
         (lambda g: GraphSet(g, torch.tensor([0, 0, -1])), "a node is of graph -1"),
         (lambda g: GraphSet(g, torch.tensor([0, 1, 1])), "joins node 0 of graph 0 with node 1 of"),
         (lambda g: GraphSet.of([g, g], [1]), "2 graphs but 1 labels"),
+        (lambda g: GraphSet.of([g, g], np.eye(2)), r"one class id per graph, not of shape \(2, 2"),
         (lambda g: GraphSet.of([{}]), "not a dict; read other kinds with undrift.as_graph_set"),
         (lambda g: GraphSet.of([]), "the list of graphs is empty"),
         (lambda g: GraphSet.of([g, Graph.from_arrays(np.eye(2), [])]), "graph 1 has 2 features"),

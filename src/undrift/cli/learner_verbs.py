@@ -111,7 +111,7 @@ def observe(
 
     :param files: NODES EDGES, as .csv, .tsv, .arff or .parquet; or one such table without edges; or
         one .npz or .pt file of both; or a graph folder of "undrift graph import", which may be
-        larger than memory. Or CLICKS.
+        larger than memory; or a .zip or folder of many graphs (TUDataset). Or CLICKS.
     :param alias: A class by another name that it has in files, as "other name=name"; repeat it for
         more.
     :param small_classes: Refuse new classes with few training nodes, leave them out as context,

@@ -1,4 +1,4 @@
-"""Files of other tools: `.npz`, zips of OGB and TUDataset, what `torch.save` wrote, ratings."""
+"""Graphs in files of other tools: `.npz`, zips of OGB, what `torch.save` wrote, ratings."""
 
 from __future__ import annotations
 
@@ -275,71 +275,6 @@ def _tensors(path: Path) -> Any:
 
 
 # many graphs in one file
-
-
-def read_tudataset(path: str | Path) -> GraphSet:
-    """The graphs of a folder or zip of `NAME_A.txt`, `NAME_graph_indicator.txt` and the like.
-
-    Features of a node are a column for each of its labels, then its attributes; a one where there
-    are neither. Labels of graphs become class ids from 0, in rising order. Edges are not weighted.
-    """
-    path = Path(path)
-    texts = _texts(path)
-    with naming(path):
-        edges = _numbers(texts, "A", 2, whole=True)
-        index = _numbers(texts, "graph_indicator", 1, whole=True)[:, 0]
-        labels = _numbers(texts, "graph_labels", 1, whole=True)[:, 0]
-        columns = []
-        if "node_labels" in texts:
-            for kinds in _numbers(texts, "node_labels", whole=True).T:
-                columns.append(sp.csr_matrix(kinds[:, None] == np.unique(kinds), dtype=float))
-        if "node_attributes" in texts:
-            columns.append(sp.csr_matrix(_numbers(texts, "node_attributes")))
-        for part in columns:
-            if part.shape[0] != len(index):
-                problem = f"{len(index)} nodes have a graph but {part.shape[0]} have features"
-                raise InputError(f"{problem}; every file of nodes needs the same lines")
-        features = sp.hstack(columns, format="csr") if columns else np.ones((len(index), 1))
-        graph = Graph.from_arrays(features, edges.T - 1)
-        ids = np.unique(labels, return_inverse=True)[1]
-        return GraphSet(graph, torch.from_numpy(index - 1), torch.from_numpy(ids))
-
-
-def _texts(path: Path) -> dict[str, bytes]:
-    """The files by what comes after the name of the dataset."""
-    if path.is_dir():
-        found = {file.name: file.read_bytes() for file in sorted(path.glob("*.txt"))}
-    else:
-        with open_zip(path) as archive:
-            names = [name for name in archive.namelist() if name.endswith(".txt")]
-            found = {name.rpartition("/")[2]: archive.read(name) for name in names}
-    first = next((name for name in found if name.endswith("_A.txt")), None)
-    if first is None:
-        raise InputError(f"{path} has no file NAME_A.txt; give a folder or zip of a TUDataset")
-    start = first.removesuffix("A.txt")
-    ours = (name for name in found if name.startswith(start))
-    return {name.removeprefix(start).removesuffix(".txt"): found[name] for name in ours}
-
-
-def _numbers(
-    texts: dict[str, bytes], name: str, width: int | None = None, *, whole: bool = False
-) -> Array:
-    file = f"*_{name}.txt"
-    if name not in texts:
-        raise InputError(f"there is no file {file}; a TUDataset needs it")
-    if not texts[name].strip():
-        return np.zeros((0, width or 1), np.int64)
-    try:
-        table = np.loadtxt(io.BytesIO(texts[name]), delimiter=",", ndmin=2)
-    except ValueError as error:
-        raise InputError(f"{file} is no table of numbers ({error}); fetch it again") from None
-    if width not in (None, table.shape[1]):
-        raise InputError(f"{file} has {table.shape[1]} columns, not {width}; fetch it again")
-    if not whole:
-        return table
-    if not (np.abs(table) < 2**53).all() or (table % 1).any():
-        raise InputError(f"{file} holds a number that is not whole; fetch it again")
-    return table.astype(np.int64)
 
 
 def read_molecules(path: str | Path) -> GraphSet:

@@ -50,7 +50,10 @@ class Repairs:
 
 @dataclass(frozen=True, eq=False)
 class TableGraph:
-    """A graph, its ids, classes, times (days since 1970-01-01 if `dates`) and names of columns."""
+    """A graph, its ids, classes, times (days since 1970-01-01 if `dates`) and names of columns.
+
+    `numbered`: rows had no ids, so they go by their numbers.
+    """
 
     graph: Graph
     node_ids: Array
@@ -59,6 +62,7 @@ class TableGraph:
     repairs: Repairs = field(default_factory=Repairs)
     dates: bool = False
     columns: tuple[str, ...] = ()
+    numbered: bool = False
 
 
 def read_tables(
@@ -143,7 +147,7 @@ def read_table(
     texts = ["" if (text := as_text(cell)) in MISSING else text for cell in given]
     classes, names = as_class_ids(texts, f"column {label!r} of {where}")
     known = graph if label is None else graph.with_labels(torch.from_numpy(classes))
-    return TableGraph(known, _plain_ids(ids), names, columns=tuple(wanted))
+    return TableGraph(known, _plain_ids(ids), names, columns=tuple(wanted), numbered=own is None)
 
 
 def _read_nodes(

@@ -19,18 +19,19 @@ from undrift.datasets.columns import Where, as_table, column_names
 from undrift.datasets.readers import SUFFIXES as PYG
 from undrift.datasets.readers import read_npz, read_pyg
 from undrift.datasets.tables import Repairs, TableGraph, read_table, read_tables
+from undrift.datasets.tudataset import read_tudataset
 from undrift.errors import InputError
 from undrift.folder.classes import class_name
 from undrift.folder.columns import CHANGED, matched_columns
 from undrift.folder.record import Record, Scale
-from undrift.graphs import Encoding, Graph
+from undrift.graphs import Encoding, Graph, Pooling
 from undrift.scale.graph_folder import GraphFolder
-from undrift.streams.any_graph import as_graph
+from undrift.streams.any_graph import are_graphs, as_graph
 from undrift.streams.task import Task
 
 Array = np.ndarray[Any, np.dtype[Any]]
 UnknownEdges = Literal["drop", "error"]
-ALONE = (".npz", *PYG)  # how the name of a file ends that holds nodes and edges
+ALONE = (".npz", ".zip", *PYG)  # how the name of a file ends that holds nodes and edges
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,13 +44,14 @@ class Batch:
     columns: tuple[str, ...] | None = None
     repairs: Repairs = field(default_factory=Repairs)
     where: str = "this batch"  # what a sentence calls it: its file
+    numbered: bool = False  # rows of a table without ids, or graphs: 3 is another one elsewhere
 
     @classmethod
     def of(cls, graph: Graph) -> Batch:
         """A graph without names: nodes go by their number, classes by theirs, columns by place."""
         found = [] if graph.labels is None else graph.labels.unique().tolist()
         names = {c: str(c) for c in found if c >= 0}
-        return cls(graph, np.arange(graph.num_nodes), names)
+        return cls(graph, np.arange(graph.num_nodes), names, numbered=graph.nearest is not None)
 
     @cached_property
     def labels(self) -> list[str]:
@@ -176,7 +178,12 @@ def graph_folder(source: Source) -> Path | None:
     if isinstance(source, GraphFolder):
         return source.path
     there = isinstance(source, str | Path) and Path(source).is_dir()
-    return Path(source) if there else None
+    return Path(source) if there and not _are_many(Path(source)) else None
+
+
+def _are_many(path: Path) -> bool:
+    """Whether this is a zip or a folder of a TUDataset."""
+    return path.suffix.lower() == ".zip" or any(path.glob("*_graph_indicator.txt"))
 
 
 def read_batch(source: Source, known: Record, **how: Any) -> Batch:
@@ -185,6 +192,7 @@ def read_batch(source: Source, known: Record, **how: Any) -> Batch:
         batch = source
     elif isinstance(source, TableGraph):
         batch = Batch(source.graph, source.node_ids, source.class_names, repairs=source.repairs)
+        batch = replace(batch, numbered=source.numbered)
     elif not (files := _files(source)):
         if hasattr(source, "is_directed") and hasattr(source, "nodes"):
             raise InputError(
@@ -196,9 +204,14 @@ def read_batch(source: Source, known: Record, **how: Any) -> Batch:
         if isinstance(source, Task):
             graph = graph.with_masks(train=source.train, val=source.val, test=source.test)
         batch = Batch.of(graph)
+        batch = replace(batch, numbered=batch.numbered or are_graphs(source))
     else:
         first, folder = files[0], next(filter(None, map(graph_folder, files)), None)
-        if len(files) == 1 and isinstance(first, Path) and first.suffix.lower() in ALONE:
+        if len(files) == 1 and isinstance(first, Path) and _are_many(first):
+            width = None if known.width is None else known.width // Pooling().width(1)
+            graphs = read_tudataset(first, width).pooled()
+            batch = replace(Batch.of(graphs), numbered=True)
+        elif len(files) == 1 and isinstance(first, Path) and first.suffix.lower() in ALONE:
             pyg = first.suffix.lower() in PYG
             batch = Batch.of(read_pyg(first) if pyg else read_npz(first))
         elif folder is not None:
@@ -272,7 +285,8 @@ def _from_tables(
         named |= {"source": reading.source, "target": reading.target, "features": features}
         how = {"undirected": reading.undirected, "unknown_edges": unknown_edges}
         found = read_tables(first, files[1], **named, **how)
-    return Batch(found.graph, found.node_ids, found.class_names, features, found.repairs)
+    made = Batch(found.graph, found.node_ids, found.class_names, features, found.repairs)
+    return replace(made, numbered=found.numbered)
 
 
 def _files(source: Source) -> list[Where]:

@@ -51,6 +51,9 @@ def card(record: Record, learner: Learner) -> str:
     if learner.encoding_ is not None:  # tables have no edges
         files, given = "TABLE", '"table.csv"'
     units = ", and the median and spread of every column" if record.scale == "robust" else ""
+    names = "classes and columns"
+    if learner.encoding_ is not None:
+        units, names = ", and what columns mean", "classes, columns and categories, rare ones too"
     return f"""\
 # A learner of undrift
 
@@ -63,7 +66,7 @@ Last step: {entry.step}, `{entry.verb}`, {entry.time}.
 
 - {kept} ({size(learner.nbytes())}). {examples}
 - {remembered}
-- The names of classes and columns, and per batch a keyed hash of its data{counts}
+- The names of {names}, and per batch a keyed hash of its data{counts}
   (`history.jsonl`). The key is in `key`: without it the hashes tell nothing; with it one can test
   whether data that one has was observed. Keep it from others, and give it to sites that merge.
 

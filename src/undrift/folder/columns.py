@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from undrift.cells import as_text
 from undrift.datasets.columns import ignoring
 from undrift.errors import InputError
 from undrift.folder.classes import folded
@@ -78,7 +79,9 @@ def _few(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names[:_SHOWN])) + more
 
 
-def read_scale(scale: str | Path | Mapping[str, Any] | None, learner: Learner) -> Scale | None:
+def read_scale(
+    scale: str | Path | Mapping[str, Any] | Encoding | None, learner: Learner
+) -> Scale | None:
     """A scale as a record has it: `robust`, `none`, or what a JSON file or a mapping gives."""
     if scale is None or scale == "none":
         return None if scale is None else "none"
@@ -90,7 +93,7 @@ def read_scale(scale: str | Path | Mapping[str, Any] | None, learner: Learner) -
                 "none"
             )
         return "robust"
-    given = scale
+    given = scale.as_plain() if isinstance(scale, Encoding) else scale
     if not isinstance(given, Mapping):
         failed = f"a scale is robust, none, or a JSON file, and {scale} cannot be read"
         with system_errors(failed, f"write one such as {_FILE}"):
@@ -103,7 +106,9 @@ def read_scale(scale: str | Path | Mapping[str, Any] | None, learner: Learner) -
     if given:
         Encoding.of({}, given)  # its errors name the column
     return {
-        name: each if isinstance(each, list) else {key: float(n) for key, n in each.items()}
+        name: list(map(as_text, each))
+        if isinstance(each, list | tuple)
+        else {key: float(n) for key, n in each.items()}
         for name, each in given.items()
     }
 
@@ -123,13 +128,23 @@ def fixed_scale(
                 'every column a public range or its values, as in {"age": {"low": 0, "high": 100}, '
                 '"sex": ["f", "m"]}'
             )
-        return record.scale or "robust", encoding, []
+        few = encoding.rare(batch.some_features(), record.least_rows)
+        return record.scale or "robust", encoding, _rare(few, record.least_rows)
     if record.scale is None and (batch.columns is None or has_noise(learner)):
         return "none", None, _notes(batch)
     how = record.scale or "robust"
     if isinstance(how, dict):
         return how, scaling_given(how, batch.columns, batch.graph.num_features), []
     return how, Scaling.of(batch.some_features()) if how == "robust" else None, []
+
+
+def _rare(few: Mapping[str, Sequence[str]], least: int) -> list[str]:
+    """What to know of categories that would tell of single rows."""
+    shown = "; ".join(f"{name!r}: {_few(values)}" for name, values in list(few.items())[:_SHOWN])
+    return [
+        f"categories of fewer than {least} rows ({shown}) stay by name, whoever is erased; if they "
+        "tell of somebody, make the learner anew and give the list with --scale"
+    ] * bool(few)
 
 
 def neutral(learner: Learner, record: Record) -> dict[str, float | None]:

@@ -232,6 +232,8 @@ class Folder:
             for batch in map(draft.take(reading).read, batches):
                 there = next(filter(batch.has, names), None)
                 smaller = batch if there is None else batch.without(there)
+                if there is not None and getattr(batch, "numbered", False):
+                    draft.check_alone(name, batch.where, len(batches))
                 if there is not None and draft.find(batch) is not None:
                     draft.change(batch, smaller, progress, erasing=True)
                     done = True

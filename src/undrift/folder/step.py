@@ -160,6 +160,15 @@ class Steps:
         there = {data for data, hashes in self.nodes.items() if np.isin(wanted, hashes).any()}
         return [held for held in self.record.batches if held.data in there]
 
+    def check_alone(self, node: str, where: str, given: int) -> None:
+        """Refuse a number for a name where several batches have a row of this number."""
+        if max(given, len(self.record.batches)) > 1:
+            raise InputError(
+                f"rows of {where} have no ids, so {node!r} is a number there and somebody else in "
+                "other batches; revise the batch without that row, or forget it whole (in Python, "
+                f"forget(batch, nodes=[{node!r}]) takes the row out)"
+            )
+
     def bring(self, theirs: Steps, way_out: str) -> None:
         """Add what another folder's learner knows, with its batches, nodes and keys.
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date
+from dataclasses import dataclass, field
+from datetime import date, time, timedelta
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Cells = Mapping[str, Sequence[Any]]
 _LONGEST, _FEW, _PART = 60, 10, 4  # free text: longer, or more values than both 10 and a 4th
 _SHOWN = 6
+_NO_CELLS = (list, tuple, dict, set, bytes, complex, np.ndarray)
+_DATE = re.compile(r"\d{1,4}([/.-])\d{1,2}\1\d{1,4}( .*)?")
 _GRID = 1024  # steps per unit that distances are measured in: then every sum is exact
 _AT_ONCE = 4_000_000  # distances that are held at a time: about 150 MB
 
@@ -43,7 +46,8 @@ class Encoding:
     A number becomes two columns: `(x - centre) / spread`, moved to -4 or 4 where it is farther
     away, and whether it is missing, then at the centre. A category becomes a column per value, one
     for missing and one for values that are not listed. A cell is missing if it is empty, None, NaN,
-    `NA` or `?`. So later batches have the same columns, and a row is a function of its cells.
+    or written `NA`, `N/A`, `n/a`, `null`, `None` or `?`. So later batches have the same columns,
+    and a row is a function of its cells. `shown`: the columns that were not given but seen in data.
 
     >>> known = Encoding.of({"age": [30, 40, None], "sex": ["f", "m", "f"]})
     >>> print(known)
@@ -53,6 +57,7 @@ class Encoding:
     """
 
     columns: tuple[tuple[str, Kind], ...]
+    shown: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
 
     @classmethod
     def of(
@@ -62,14 +67,15 @@ class Encoding:
 
         `given`: by name, a list of categories, or a range or a centre and a spread, as
         `as_plain` writes them. Others are numbers where every cell that is not missing is one, by
-        the rules of `Scaling.of`. They are categories otherwise, in the order of the alphabet.
-        Dates and free text are an error. Cost: one pass, and a sort of each column.
+        the rules of `Scaling.of`. They are categories where most cells are no numbers, in the order
+        of the alphabet. Else, and for dates and free text, there is an error. Cost: one pass, and a
+        sort of each column.
         """
         if not isinstance(given, Mapping | None):
             raise InputError(f"give an Encoding, or a mapping by column, not {given!r}")
         fixed = {name: _given(name, each) for name, each in (given or {}).items()}
         found = {name: _shown(name, cells[name], where) for name in cells if name not in fixed}
-        return cls((*fixed.items(), *found.items()))
+        return cls((*fixed.items(), *found.items()), frozenset(found))
 
     def matrix(self, cells: Cells, where: str = "the table") -> Array:
         """A row of numbers per row of the table, float32; columns are found by their names."""
@@ -89,6 +95,18 @@ class Encoding:
             name: kind._asdict() if isinstance(kind, Number) else list(kind)
             for name, kind in self.columns
         }
+
+    def rare(self, features: Any, least: int) -> dict[str, list[str]]:
+        """By column the categories that were seen in data, in fewer rows of these than `least`."""
+        found: dict[str, list[str]] = {}
+        at = 0
+        for name, kind in self.columns:
+            values = () if isinstance(kind, Number) else kind
+            counts = (features[:, at : at + len(values)] > 0).sum(dim=0).tolist()
+            few = [v for v, n in zip(values, counts, strict=True) if n < least]
+            found |= {name: few} if few and name in self.shown else {}
+            at += len(values) + 2  # a number: itself, and whether it is missing
+        return found
 
     def __post_init__(self) -> None:
         if not self.columns:
@@ -113,6 +131,10 @@ def _given(name: str, each: Any) -> Kind:
     if isinstance(each, Number) or not isinstance(each, list | tuple):
         number = each._asdict() if isinstance(each, Number) else each
         return Number(*check_given({name: number})[name])
+    if len(each) == 2 and all(type(x) in (int, float) for x in each):
+        a, b = each
+        two = f'{{"low": {a}, "high": {b}}}, or the categories ["{a}", "{b}"]'
+        raise InputError(f"two numbers for column {name!r} may be a range, {two}; write which")
     values = tuple(map(as_text, each))
     if len(set(values)) < len(values) or set(values) & set(MISSING):
         must = f"must be different names, none of them a missing value, not {list(each)!r}"
@@ -122,15 +144,21 @@ def _given(name: str, each: Any) -> Kind:
 
 def _shown(name: str, cells: Sequence[Any], where: str) -> Kind:
     """What the cells of a column look like; without any that is not missing, no categories."""
-    filled = [cell for cell in cells if as_text(cell) not in MISSING]
-    if filled and all(fits(float, cell) for cell in filled):
+    texts = _texts(name, cells, where)
+    filled = [cell for cell, text in zip(cells, texts, strict=True) if text not in MISSING]
+    words = [cell for cell in filled if not fits(float, cell)]
+    if filled and not words:
         numbers = [_number(name, cell, where) for cell in filled]
         known = Scaling.of(torch.tensor(numbers, dtype=torch.float64).unsqueeze(1))
         return Number(known.centre[0], known.spread[0])
-    if filled and all(isinstance(cell, date) or fits(days, cell) for cell in filled):
+    if any(map(_is_date, {as_text(word): word for word in words}.values())):
         way = "write an age or the days since an event instead, or leave the column out"
         raise InputError(f"column {name!r} of {where} holds dates, which are no numbers; {way}")
-    values = sorted(set(map(as_text, filled)))
+    if 2 * len(words) < len(filled):
+        odd = f"not in {len(words):,} of {len(filled):,} cells, first {as_text(words[0])[:40]!r}"
+        way = "empty them, or give the list of categories"
+        raise InputError(f"column {name!r} of {where} holds numbers, but {odd}; {way}")
+    values = sorted(set(texts) - {*MISSING})
     if len(values) > max(_FEW, len(filled) // _PART) or any(len(v) > _LONGEST for v in values):
         problem = f"free text, or ids ({len(values):,} different ones in {len(filled):,} rows)"
         way = "group them into a few categories, give their list, or leave the column out"
@@ -138,8 +166,23 @@ def _shown(name: str, cells: Sequence[Any], where: str) -> Kind:
     return tuple(values)
 
 
+def _is_date(cell: Any) -> bool:
+    if isinstance(cell, date | time | timedelta):
+        return True
+    return fits(days, cell) or (isinstance(cell, str) and bool(_DATE.fullmatch(cell.strip())))
+
+
+def _texts(name: str, cells: Sequence[Any], where: str) -> list[str]:
+    """The cells of a column as text; what is no text and no number is refused."""
+    odd = next((cell for cell in cells if isinstance(cell, _NO_CELLS)), None)
+    if odd is not None:
+        what = f"column {name!r} of {where} has a {type(odd).__name__}, {str(odd)[:40]}, in a cell"
+        raise InputError(f"{what}; write texts or numbers, one in each")
+    return list(map(as_text, cells))
+
+
 def _encoded(name: str, kind: Kind, cells: Sequence[Any], where: str) -> Array:
-    texts = list(map(as_text, cells))
+    texts = _texts(name, cells, where)
     if not isinstance(kind, Number):
         place = {value: i for i, value in enumerate(kind)} | dict.fromkeys(MISSING, len(kind))
         at = [place.get(text, len(kind) + 1) for text in texts]

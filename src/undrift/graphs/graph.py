@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
@@ -182,8 +183,9 @@ class Graph:
         `frame`: a dict of columns, or a table of pandas, Polars or PyArrow. Every column but `id`,
         if there is one, and `target` is a feature (`Encoding`). Give every batch the `encoding` of
         the first, which its learner keeps as `encoding_`; a mapping fixes some columns before there
-        are data. `target` holds class ids, or names that `classes` lists, or nothing. Edges go both
-        ways between a row and its `neighbours` nearest (`nearest` has the cost); 0: none.
+        are data. `target` holds class ids, -1 where it is unknown, or names that `classes` lists.
+        Edges go both ways between a row and its `neighbours` nearest (`nearest` has the cost); 0:
+        none. With ids, which are all different, the order of lines does not matter.
 
         >>> table = {"age": [30, 31, 70, 72], "smoke": ["no", "no", "yes", ""], "ill": [0, 0, 1, 1]}
         >>> graph = Graph.from_table(table, target="ill", neighbours=1)
@@ -195,8 +197,9 @@ class Graph:
         cells = frame if isinstance(frame, Table) else Table(frame, "the table")
         if checked("neighbours", int, neighbours) < 0:
             raise InputError(f"neighbours must be 0 or more, not {neighbours}")
-        if target is not None and target not in cells:
-            raise InputError(f"{cells} has no column {target!r}, only {', '.join(cells)}")
+        for name in (target, id if id != "id" else None):
+            if name is not None and name not in cells:
+                raise InputError(f"{cells} has no column {name!r}, only {', '.join(cells)}")
         inputs = {name: cells[name] for name in cells if name not in (id, target)}
         rows = len(next(iter(cells.values()), ()))
         if not rows:
@@ -205,6 +208,9 @@ class Graph:
             encoding = Encoding.of(inputs, encoding, str(cells))
         features = as_features(encoding.matrix(inputs, str(cells)))
         words = [as_text(cell) for cell in cells.get(id, ())]
+        twice = next((word for word, n in Counter(words).items() if n > 1), None)
+        if twice is not None:
+            raise InputError(f"the id {twice!r} stands twice in {cells}; give every row its own")
         order = sorted(range(rows), key=words.__getitem__) if words else range(rows)
         near = Nearest(encoding, neighbours, torch.tensor(order).argsort())
         labels = None if target is None else listed_class_ids(cells[target], classes, target)
@@ -267,7 +273,10 @@ class Graph:
     def labelled(self) -> Tensor:
         """The labels of a graph that must have them."""
         if self.labels is None:
-            raise InputError("this graph has no labels; give a class id per node, -1 if unknown")
+            raise InputError(
+                "this graph has no labels; give a class id per node, or per graph of a set, "
+                "-1 if unknown"
+            )
         return self.labels
 
     def _changed(self, **parts: Any) -> Graph:
@@ -322,6 +331,9 @@ class Graph:
         >>> bool(g.scaled().features.abs().max() <= 4)
         True
         """
+        if self.nearest is not None:  # its edges and its encoding are of the units that it has
+            what = "the columns of a table are in units already, those of its encoding"
+            raise InputError(f"{what}; give others as encoding= to Graph.from_table")
         known = Scaling.of(self.features) if scaling is None else scaling
         return self._changed(features=known.apply(self.features))
 

@@ -100,6 +100,9 @@ class GraphSet(RowSet):
         if index.shape != (nodes,) or index.is_floating_point() or index.dtype == torch.bool:
             must = f"{nodes} whole numbers, the graph of each node"
             raise InputError(f"index must be {must}, not {tuple(index.shape)} of {index.dtype}")
+        if labels is not None and labels.dim() != 1:
+            problem = f"labels must be one class id per graph, not of shape {tuple(labels.shape)}"
+            raise InputError(f"{problem}; give a column of them")
         if not nodes:
             raise InputError("a set of graphs needs at least one graph with a node")
         index = index.long().to(self.graph.device)
@@ -138,7 +141,7 @@ class GraphSet(RowSet):
         whole = disjoint_union(*(graph.to("cpu") for graph in graphs))
         index = torch.arange(len(graphs)).repeat_interleave(sizes)
         known = as_labels(labels)
-        if known is not None and known.shape != (len(graphs),):
+        if known is not None and known.shape[:1] != (len(graphs),):
             problem = f"there are {len(graphs)} graphs but {known.shape[0]} labels"
             raise InputError(f"{problem}; give one per graph")
         return cls(whole, index, known, pooling or Pooling())

@@ -15,6 +15,7 @@ from undrift.errors import InputError
 from undrift.sparse import Csr
 
 Array = np.ndarray[Any, np.dtype[Any]]
+_FOLDER = "take undrift.LearnerFolder, which knows classes by name"
 LARGEST = 2**53  # class ids are below this, so that they are exact as floats
 
 
@@ -140,16 +141,23 @@ def listed_class_ids(cells: Sequence[Any], classes: Sequence[str] | None, target
     """A class id per row: its place in the list of names, or the number itself."""
     texts = ["" if (text := as_text(cell)) in MISSING else text for cell in cells]
     if classes is None:
-        found, names = as_class_ids(texts, f"target {target!r}")
-        strange = next((name for name in names.values() if not name.isdecimal()), None)
-    else:
-        ids = {"": -1} | {name: c for c, name in enumerate(classes)}
-        strange = next((text for text in texts if text not in ids), None)
-        found = np.array([ids.get(text, -1) for text in texts], np.int64)
+        found, ids = as_class_ids(texts, f"target {target!r}")
+        names = [name for name in ids.values() if not name.isdecimal()]
+        if names:
+            way = f"give classes={names[:6]}" + " and so on" * (len(names) > 6)
+            raise InputError(
+                f"target {target!r} holds names, first {names[0]!r}; {way}, or {_FOLDER}"
+            )
+        return found
+    listed = list(map(as_text, classes))
+    if isinstance(classes, str) or len(set(listed)) < len(listed):
+        raise InputError(f"classes must be a list of different names, not {classes!r}")
+    known = {"": -1} | {name: c for c, name in enumerate(listed)}
+    strange = next((text for text in texts if text not in known), None)
     if strange is not None:
-        way = "take undrift.LearnerFolder, which knows classes by name"
-        raise InputError(f"target {target!r} holds {strange!r}, which classes does not list; {way}")
-    return found
+        problem = f"target {target!r} holds {strange!r}, which classes does not list"
+        raise InputError(f"{problem}; add it there, or {_FOLDER}")
+    return np.array([known[text] for text in texts], np.int64)
 
 
 def _whole(array: Array) -> bool:

@@ -178,9 +178,8 @@ class Learner(Reading):
         if left is None:  # nothing of it is left
             self._exchange(there, None, None, self._ledger().forgotten(held), progress)
             return self
-        more = gone[len(out) :]
-        after = _isolating(there, more)
-        changed = changed_by_isolating(there, after, _index(there, more))
+        after = _isolating(moved, gone)  # of a table, all at once: links are made anew
+        changed = changed_by_isolating(there, after, _index(there, gone[len(out) :]))
         known = self._ledger().without(self._digest(moved), held, gone, self._digest(left))
         self._exchange(there, after, changed, known, progress)
         return self
@@ -448,6 +447,11 @@ class Learner(Reading):
                 f"(observed so far: {list(self.classes_)}); {self._way_out('returns')}"
             )
         self._check_width(task.graph)
+        if self.encoding_ is not None and task.graph.encoding is None:
+            raise InputError(
+                "tables were learned, and this graph is none; make it with Graph.from_table(frame, "
+                "encoding=learner.encoding_)"
+            )
 
     @final
     def _check_again(self, again: bool) -> None:

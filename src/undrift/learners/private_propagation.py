@@ -192,6 +192,14 @@ class PrivatePropagation(RowSettings, AdditiveLearner[PrivatePlan, PrivateSums, 
     # plan, sums and what they come to ------------------------------------------------------
 
     def _plan(self, task: Task, progress: Progress) -> PrivatePlan:
+        known = task.graph.encoding
+        if known is not None and known.shown and not self.testing:
+            raise InputError(
+                f"the medians or categories of column {min(known.shown)!r} come from the data, "
+                "which epsilon does not cover; give public ones of every column: "
+                'Graph.from_table(frame, encoding={"age": {"low": 0, "high": 100}, "sex": ["f", '
+                '"m"]})'
+            )
         size = Size(min(self.sketch or WIDTH, WIDTH), self.fourier or 0, 0)
         blank = self._blank(task.graph.num_features, size, seed=self.seed)
         return PrivatePlan(**vars(blank), level=self.level)

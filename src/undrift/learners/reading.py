@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from undrift.errors import InputError
-from undrift.graphs import Encoding, Graph, ReceptiveField, Scaling
+from undrift.graphs import Encoding, Graph, Pooling, ReceptiveField, Scaling
 from undrift.learners.nodes import Nodes, node_index
 from undrift.learners.novelty import Judged
 from undrift.learners.parameters import Parameters, Seed
@@ -282,16 +282,25 @@ class Reading(Parameters):
 
     @final
     def _check_width(self, graph: Graph) -> None:
-        known = graph.num_features if self.learned_ is None else self.learned_.num_features
-        if graph.num_features != known:
-            raise InputError(
-                f"this graph has {graph.num_features} features per node, but {known} were learned; "
-                "give the same columns in the same order"
-            )
-        if graph.encoding and self.encoding_ and graph.encoding != self.encoding_:
+        if graph.encoding is not None and graph.encoding != self.encoding_:
+            if self.encoding_ is None:
+                what = "this is a table, and columns were learned as they are, in no encoding"
+                raise InputError(f"{what}; give what was learned, or learn tables anew")
             raise InputError(
                 "the columns of this table were encoded in another way than was learned; make it "
                 "with Graph.from_table(frame, encoding=learner.encoding_)"
+            )
+        here = graph.num_features
+        there = here if self.learned_ is None else self.learned_.num_features
+        if here != there:
+            same = "give the same columns in the same order"
+            way = (
+                "for a whole graph, give a list: [graph]"
+                if Pooling().width(here) == there
+                else same
+            )
+            raise InputError(
+                f"this graph has {here} features per node, but {there} were learned; {way}"
             )
 
 

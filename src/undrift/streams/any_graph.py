@@ -15,8 +15,8 @@ from torch import Tensor
 
 from undrift.cells import Table, as_text, is_table
 from undrift.datasets.archives import Array
-from undrift.datasets.readers import read_tudataset
 from undrift.datasets.tables import read_tables
+from undrift.datasets.tudataset import read_tudataset
 from undrift.errors import InputError
 from undrift.graphs import Graph, GraphSet
 from undrift.graphs.inputs import as_class_ids, as_labels, class_numbers
@@ -27,7 +27,8 @@ from undrift.streams.task import Task
 _TAKEN = (
     "give an undrift Graph or Task, a PyG Data, a NetworkX graph, a tuple (features, edge_index), "
     "a tuple (SciPy adjacency, features), either with labels as a third part, a pair of tables "
-    "(nodes, edges), many graphs as a GraphSet or a list, or a LinkSet"
+    "(nodes, edges), a LinkSet, or many graphs as a GraphSet or a list, which "
+    "undrift.as_graph_set reads from the path of a TUDataset"
 )
 _MANY = "give a GraphSet, a list of graphs, a PyG dataset or Batch, or the path of a TUDataset"
 _ONE_TABLE = "take Graph.from_table(table, target=...), or give a pair (nodes, edges)"
@@ -66,7 +67,7 @@ def _read(x: Any) -> tuple[Graph, Mapping[int, str]]:
         return x if isinstance(x, Graph) else x.graph, {}
     if kind := _pyg_kind(x, *_OTHER_PYG):
         raise InputError(f"a PyG {kind} is not one graph; {_OTHER_PYG[kind]}")
-    if isinstance(x, RowSet) or _are_graphs(x):
+    if are_graphs(x):
         return (x if isinstance(x, RowSet) else as_graph_set(x)).pooled(), {}
     if hasattr(x, "x") and (hasattr(x, "edge_index") or hasattr(x, "adj_t")):
         return Graph.from_pyg(x), {}
@@ -86,39 +87,44 @@ def _read(x: Any) -> tuple[Graph, Mapping[int, str]]:
     raise InputError(f"cannot read a graph from {kind}; {_TAKEN}")
 
 
-def as_graph_set(x: Any) -> GraphSet:
+def as_graph_set(x: Any, *, like: GraphSet | None = None) -> GraphSet:
     """Many graphs from a `GraphSet`, a PyG dataset or `Batch`, or a list of what `as_graph` takes.
 
-    A text or a path is a folder or zip of a TUDataset (`read_tudataset`). The label of a graph is
-    `y` of a PyG `Data`, and the graph attribute `label` or `y` of NetworkX: one whole number per
-    graph, or none. Graphs of other kinds come without labels.
+    A text or a path is a folder or zip of a TUDataset (`read_tudataset`), with the columns of
+    `like`, read from another one. The label of a graph is `y` of a PyG `Data`, and the graph
+    attribute `label` or `y` of NetworkX: one whole number per graph, or none. Graphs of other kinds
+    come without labels.
 
     >>> ring = (np.eye(3), [[0, 1, 2], [1, 2, 0]])
     >>> as_graph_set([ring, ring]).labelled([0, 1])
     GraphSet(2 graphs of 6 nodes, 3 features, 2 classes)
     """
     if isinstance(x, GraphSet | str | Path):
-        return x if isinstance(x, GraphSet) else read_tudataset(x)
-    if not _are_graphs(x):
-        raise InputError(f"cannot read graphs from {type(x).__name__}; {_MANY}")
+        width = None if like is None else like.graph.num_features
+        return x if isinstance(x, GraphSet) else read_tudataset(x, width)
+    if isinstance(x, RowSet) or not are_graphs(x):
+        what = "an empty list" if isinstance(x, list | tuple) and not x else type(x).__name__
+        raise InputError(f"cannot read graphs from {what}; {_MANY}")
     if _pyg_kind(x, "Batch"):
         y = getattr(x, "y", None)
-        known = None if y is None else as_labels(class_numbers(y, "y"))
-        return GraphSet(_without_y(x), x.batch, known)
-    found = [_one_of_many(graph, place) for place, graph in enumerate(x)]
-    labels = [label for _, label in found]
-    return GraphSet.of([graph for graph, _ in found], None if set(labels) <= {-1} else labels)
+        # labels for all tell a last graph without nodes, which no node names
+        known = torch.full((x.num_graphs,), -1) if y is None else as_labels(class_numbers(y, "y"))
+        found = GraphSet(_without_y(x), x.batch, known)
+        return found if y is not None else found.labelled(None)
+    read = [_one_of_many(graph, place) for place, graph in enumerate(x)]
+    labels = [label for _, label in read]
+    return GraphSet.of([graph for graph, _ in read], None if set(labels) <= {-1} else labels)
 
 
-def _are_graphs(x: Any) -> bool:
-    """Whether these are many graphs, and not the parts of one."""
+def are_graphs(x: Any) -> bool:
+    """Whether these are many graphs or links, and not the parts of one graph."""
 
     def is_graph(part: Any) -> bool:
         pair = isinstance(part, tuple) and len(part) in (2, 3) and hasattr(part[0], "shape")
         known = isinstance(part, Graph) or hasattr(part, "edge_index") or hasattr(part, "adj_t")
         return pair or known or _is_networkx(part) or bool(_pyg_kind(part, *_OTHER_PYG))
 
-    if _pyg_kind(x, "Batch", "Dataset"):
+    if isinstance(x, RowSet) or _pyg_kind(x, "Batch", "Dataset"):
         return True
     return isinstance(x, list | tuple) and bool(x) and all(map(is_graph, x))
 
@@ -137,13 +143,15 @@ def _without_y(data: Any) -> Graph:
 
 def _one_of_many(x: Any, place: int) -> tuple[Graph, int]:
     """One of many graphs, and its class id: -1 without one."""
-    if _is_networkx(x):
-        about = getattr(x, "graph", {})
-        graph, label = graph_from_networkx(x, label=None), about.get("label", about.get("y"))
-    elif hasattr(x, "x"):
-        graph, label = _without_y(x), getattr(x, "y", None)
-    else:
-        graph, label = as_graph(x), None
+    about = getattr(x, "graph", {}) if _is_networkx(x) else {}
+    label = about.get("label", about.get("y")) if _is_networkx(x) else getattr(x, "y", None)
+    try:
+        if _is_networkx(x):
+            graph = graph_from_networkx(x, label=None)
+        else:
+            graph = _without_y(x) if hasattr(x, "x") else as_graph(x)
+    except InputError as error:
+        raise InputError(f"graph {place}: {error}") from error
     if label is None:
         return graph, -1
     given = [] if isinstance(label, str) else label
