@@ -38,5 +38,5 @@ def test_an_older_one_says_how_to_go_on() -> None:
     with pytest.raises(InputError, match=r"load and save it once with version 0\.2\.0"):
         make_learner(state.method, **state.params).load(older)
     inverse = replace(state, method="gacl", tensors={**state.tensors, "inverse": torch.eye(2)})
-    with pytest.raises(InputError, match="observe its batches again"):
+    with pytest.raises(InputError, match="make a new learner"):
         make_learner("gacl").load(inverse)
