@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
+from typing import Any
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 
 from undrift import UNKNOWN, Graph, InputError, Propagation, make_learner
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.groups import grouped
+from undrift.analytic.left_out import NoveltyReport
 from undrift.analytic.novelty import Strangeness
 from undrift.analytic.statistics import one_hot
 from undrift.analytic.thin_sums import ThinSums
-from undrift.testing.graphs import tiny_stream
+from undrift.testing.graphs import tiny_graph, tiny_stream
 
 STREAM = tiny_stream()
 
@@ -91,56 +96,137 @@ def test_the_scale_is_from_the_middle_to_the_strangest_in_twenty(apart: float) -
     assert (middle, far) == (pytest.approx(0, abs=0.02), pytest.approx(1, abs=0.02))
 
 
-def test_a_class_left_out_is_one_whose_mean_was_never_seen() -> None:
-    told = Strangeness.of(some_sums(4))
-    left = told.without(1)
-    assert near(left.weights, told.weights[:, [0, 2, 3]])
-    assert float(left.shares.sum()) == pytest.approx(1.0)
-    report = told.report()
-    assert len(report.detected) == 4
-    assert report.mean is not None
-    assert report.mean > 0.3
-    assert told.report(0.2).mean > report.mean  # more alarms, more found
-    assert Strangeness.of(some_sums(4, apart=0.0)).report().mean < 0.2  # nothing to tell by
-
-
 def test_what_sums_cannot_tell_is_said() -> None:
-    two = Strangeness.of(some_sums(2)).report()
+    two = NoveltyReport.of(some_sums(2))
     assert two.mean is None
     assert "fewer than three" in two.notes[0]
+    assert any("5 directions" in note for note in NoveltyReport.of(some_sums(rank=5)).notes)
     few = Propagation().observe(STREAM.task(0)).novelty_report()
     assert any("rows" in note for note in few.notes)
     assert Propagation().novelty_report() is None
 
 
+def test_more_alarms_find_more_and_where_nothing_differs_nothing_is_found() -> None:
+    few, many = (NoveltyReport.of(some_sums(4), alarms) for alarms in (0.05, 0.2))
+    assert len(few.detected) == 4
+    assert 0.3 < few.mean < many.mean
+    assert NoveltyReport.of(some_sums(4, apart=0.0)).mean < 0.2
+
+
+def classes_of_four(rows: int = 400) -> tuple[Tensor, Tensor]:
+    """Rows of four classes, each wider than the one before, and their classes."""
+    noise = torch.Generator().manual_seed(0)
+    labels = torch.arange(rows) % 4
+    x = torch.randn(rows, 12, generator=noise, dtype=torch.float64) * (0.6 + 0.3 * labels)[:, None]
+    x[torch.arange(rows), labels] += 4
+    return x, labels
+
+
+@pytest.mark.parametrize(("rank", "most"), [(0, 0.04), (6, 0.1)])
+def test_without_a_class_is_nearly_as_if_it_had_never_come(rank: int, most: float) -> None:
+    rows, labels = classes_of_four()
+    targets = one_hot(labels, (0, 1, 2, 3))
+
+    def summed(some: Tensor) -> ClassSums | ThinSums:
+        one, y = rows[some], targets[some]
+        return ThinSums.of(one, y, rank=rank) if rank else ClassSums.of(one, y)
+
+    every = summed(labels >= 0)
+    left, never = every.without(1), summed(labels != 1).select([0, 2, 3])
+    assert near(left.moment, never.moment)
+    assert near(left.lengths, never.lengths)
+    if not rank:
+        assert near(left.diagonal, never.diagonal)
+    told, wanted = (novelty_of(Strangeness.of(each), rows) for each in (left, never))
+    assert float((told - wanted).abs().mean()) < most
+    detected = NoveltyReport.of(every).detected[1]
+    assert detected == pytest.approx(float((wanted[labels == 1] > 0.95).double().mean()), abs=0.15)
+
+
+def test_what_is_left_without_a_class_no_sum_tells_exactly() -> None:
+    """Two classes exchange how their columns go together: their sums agree, but not what is left.
+
+    So no function of the sums is what a learner knows that never saw the class.
+    """
+    rows, labels = classes_of_four()
+    targets, kept = one_hot(labels, (0, 1, 2, 3)), labels != 1
+    cloud = rows[labels == 1] - rows[labels == 1].mean(dim=0)
+    cloud[:, 5] = cloud[:, 4]
+    other = cloud.clone()
+    other[:, 5] *= -1
+    made = []
+    for one, two in ((cloud, other), (other, cloud)):
+        rows[labels == 1], rows[labels == 2] = one, two + 3
+        made.append(rows.clone())
+    every = [ClassSums.of(each, targets) for each in made]
+    assert near(every[0].gram, every[1].gram)
+    assert near(every[0].squares, every[1].squares)
+    asked = torch.randn(50, 12, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    told = [novelty_of(Strangeness.of(ClassSums.of(x[kept], targets[kept])), asked) for x in made]
+    assert float((told[0] - told[1]).abs().max()) > 0.05
+
+
 # after any history -----------------------------------------------------------------------------
 
-
-def histories() -> dict[str, Propagation]:
-    """Learners that have tasks 0 and 1 in, each in another way; the first batch fixes the rows."""
-    first, second, third = (STREAM.task(t) for t in range(3))
-    plan = Propagation().observe(first).plan_
-    made = {"pooled": Propagation(plan=plan).observe(first).observe(second)}
-    made["other order"] = Propagation(plan=plan).observe(second).observe(first)
-    made["forgotten"] = Propagation(plan=plan).observe(third).observe(second).observe(first)
-    made["forgotten"].forget(third)
-    made["node forgotten and back"] = Propagation(plan=plan).observe(first).observe(second)
-    made["node forgotten and back"].forget(second).observe(second)
-    made["merged"] = Propagation(plan=plan).observe(first)
-    made["merged"].merge(Propagation(plan=plan).observe(second))
-    relabelled = second.graph.with_labels(second.labels.flip(0))
-    made["revised"] = Propagation(plan=plan).observe(first).observe(relabelled)
-    made["revised"].revise(relabelled, second)
-    return made
+ADDITIVE: dict[str, dict[str, Any]] = {
+    "propagation": {},
+    "propagation, thin": {"rank": 4, "sketch": 8},
+    "hybrid": {"epochs": 3, "hidden": 8},
+    "hybrid, encoder": {"epochs": 3, "hidden": 8, "gain": 0.0},
+    "sgc-ridge": {},
+    "gacl": {"epochs": 3, "hidden": 8},
+    "acil": {"epochs": 3, "hidden": 8},
+    "ds-al": {"epochs": 3, "hidden": 8, "cleansing": False},
+    "al-gnn": {"hidden": 8},
+    "ugcn": {"hidden": 8},
+}
+WHOLE = tiny_graph(nodes=90, classes=3)
 
 
-def test_novelty_after_any_history_is_that_of_pooled_training() -> None:
-    made = histories()
-    pooled = made.pop("pooled")
-    graph = STREAM.graph
-    for name, learner in made.items():
-        assert near(learner.novelty(graph), pooled.novelty(graph)), name
-        assert near(learner.strangeness(graph), pooled.strangeness(graph)), name
+@cache
+def first_of(name: str) -> tuple[Graph, Any]:
+    """A first batch of classes 0 and 1, and a learner that has it in."""
+    first = WHOLE.subgraph((WHOLE.labelled() < 2) & (torch.arange(90) < 30))
+    return first, make_learner(name.partition(",")[0], **ADDITIVE[name]).observe(first)
+
+
+@pytest.mark.parametrize("name", ADDITIVE)
+@settings(max_examples=3, deadline=None)
+@given(seed=st.integers(0, 999), size=st.integers(8, 52))
+def test_novelty_after_any_history_is_that_of_pooled_training(
+    name: str, seed: int, size: int
+) -> None:
+    """In any order, merged in both directions, revised, and without a batch that was forgotten."""
+    first, known = first_of(name)
+    order = 30 + torch.randperm(60, generator=torch.Generator().manual_seed(seed))
+    late = order[size:][WHOLE.labelled()[order[size:]] > 0]  # its classes come in another order
+    parts = [WHOLE.subgraph(some.sort().values) for some in (order[:size], late)]
+    pooled = known.sibling().observe(first).observe(parts[0]).observe(parts[1])
+    other, theirs = known.sibling().observe(parts[1]), known.sibling().observe(parts[1])
+    made = {"merged": known.sibling().observe(first).observe(parts[0]).merge(other)}
+    made["merged the other way"] = theirs.merge(known.sibling().observe(parts[0]).observe(first))
+    wrong = parts[1].with_labels(3 - parts[1].labelled())
+    made["revised"] = known.sibling().observe(wrong).observe(parts[0]).observe(first)
+    made["revised"].revise(wrong, parts[1])
+    made["forgotten"] = known.sibling().observe(parts[1]).observe(WHOLE).observe(parts[0])
+    made["forgotten"].observe(first).forget(WHOLE)
+    for how, learner in made.items():
+        assert near(learner.strangeness(WHOLE), pooled.strangeness(WHOLE)), how
+        assert near(learner.novelty(WHOLE), pooled.novelty(WHOLE)), how
+        assert near(learner.known.strange.usual, pooled.known.strange.usual), how
+
+
+@pytest.mark.parametrize("name", ADDITIVE)
+def test_novelty_without_forgotten_nodes_is_as_if_they_had_never_come(name: str) -> None:
+    first, known = first_of(name)
+    batch = WHOLE.subgraph(torch.arange(30, 90))
+    gone = torch.tensor([3, 17, 18])
+    kept = torch.ones(60, dtype=torch.bool)
+    kept[gone] = False
+    left = known.sibling().observe(first).observe(batch)
+    left.forget(batch, nodes=gone.tolist())
+    never = known.sibling().observe(first).observe(batch.subgraph(kept))
+    assert near(left.novelty(WHOLE), never.novelty(WHOLE))
 
 
 @pytest.mark.parametrize("rank", [0, 2, 5])
@@ -215,7 +301,7 @@ def test_unknown_nodes_are_called_so() -> None:
     told = learner.predict_proba(graph, unknown=True)
     assert told.shape[1] == len(learner.classes_) + 1
     assert near(told.sum(dim=1), torch.ones(graph.num_nodes, dtype=torch.float64))
-    with pytest.raises(InputError, match="between 0 and 1"):
+    with pytest.raises(InputError, match=r"between 0\.001 and 1"):
         learner.predict(graph, unknown=5)
 
 

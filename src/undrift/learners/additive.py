@@ -25,7 +25,8 @@ from torch import Tensor
 from undrift.analytic.additive import arranged
 from undrift.analytic.class_drift import ClassDrift
 from undrift.analytic.class_sums import ClassSums
-from undrift.analytic.novelty import NoveltyReport, Strangeness
+from undrift.analytic.left_out import NoveltyReport
+from undrift.analytic.novelty import Strangeness
 from undrift.analytic.rounding import Linear
 from undrift.analytic.statistics import one_hot
 from undrift.analytic.thin_sums import AnySums
@@ -34,7 +35,8 @@ from undrift.graphs import Graph
 from undrift.learners.base import Learner, Revision
 from undrift.learners.kept import Inventory, of_class_sums
 from undrift.learners.nodes import Nodes
-from undrift.learners.novelty import drifts
+from undrift.learners.novelty import LINKED, drifts
+from undrift.learners.reading import alarm_rate
 from undrift.sharing import once
 from undrift.storage.state import pack, unpack
 from undrift.streams.task import Masks, Task, is_digest_of, joined
@@ -45,10 +47,12 @@ class RowPlan(ABC):
     """What rows depend on beside their batch: a frozen dataclass that makes the rows of nodes.
 
     One that was trained on a batch has its digest as `trained_on`: that batch cannot be forgotten.
-    `rare_columns`: whether a row in columns that others hardly have is strange.
+    `rare_columns`: whether a row in columns that others hardly have is strange. `neighbours_agree`:
+    whether the mean over neighbours tells how strange a node is; so where nobody measured it.
     """
 
     rare_columns: ClassVar[bool] = True
+    neighbours_agree: ClassVar[bool] = True
     num_features: int
 
     @abstractmethod
@@ -260,8 +264,16 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
         >>> len(Propagation().observe(first).observe(second).novelty_report().detected)
         4
         """
-        strangeness = self.settle().known.strange if self.classes_ else None
-        return None if strangeness is None else strangeness.report(alarms)
+        alarm_rate(alarms, "alarms")
+        if not self.classes_:
+            return None
+        known = self.settle().known
+        sums = known.plan.scored_sums(known.sums, known.answer)
+        if sums is None:
+            return None
+        found = NoveltyReport.of(sums, alarms, rarity=known.plan.rare_columns)
+        linked = (LINKED,) if self.encoding_ is not None else ()
+        return replace(found, notes=(*found.notes, *linked))
 
     @final
     def _scores(

@@ -51,6 +51,11 @@ class HybridPlan(RowPlan):
         return self.rows.num_features
 
     @property
+    def neighbours_agree(self) -> bool:  # type: ignore[override]
+        """As propagation's plan has it."""
+        return self.rows.neighbours_agree
+
+    @property
     def furthest(self) -> int:
         """As far as either kind of columns looks."""
         return max(self.rows.furthest, self.encoder.architecture.reach)

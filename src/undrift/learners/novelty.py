@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 SMOOTHED = 2  # how often strangeness is averaged over neighbours
 AROUND = 0.9  # how much their mean weighs beside a node's own strangeness
+LINKED = (
+    "where rows of a table were linked to their nearest (neighbours), several times as many known "
+    "rows look unknown as asked; learn and ask with neighbours=0 to keep the rate"
+)
 _NOISE = 64  # columns of noise that tell how much rows depend on each other
 
 
@@ -30,6 +34,15 @@ def smoothed(graph: Graph, scores: Tensor, around: float = AROUND) -> Tensor:
         mean = graph.operator.times(found, kind="row", self_loops=False)
         found = torch.where(alone, found, torch.lerp(found, mean, around))
     return found.squeeze(1)
+
+
+def trusted(known: Known[Any, Any, Any]) -> float:
+    """The share of the neighbours' mean in novelty: none where neighbours are not known to agree.
+
+    Their mean would be less strange than any node, and the false-alarm rate far below what was
+    asked. One class tells nothing of it; and of more the first batch's homophily decides.
+    """
+    return AROUND if len(known.classes) > 1 and known.plan.neighbours_agree else 0.0
 
 
 def drifts(

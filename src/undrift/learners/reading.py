@@ -5,17 +5,18 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, Self, final
+from typing import Any, ClassVar, Literal, Self, final, get_args
 
 import torch
 from torch import Tensor
 
 from undrift.analytic.groups import grouped, principal
-from undrift.analytic.novelty import Strangeness
-from undrift.errors import InputError
+from undrift.analytic.novelty import LEAST_ALARMS, Strangeness
+from undrift.checks import checked
+from undrift.errors import InputError, unknown_name
 from undrift.graphs import Encoding, Graph, ReceptiveField, Scaling
 from undrift.learners.nodes import Nodes, node_index
-from undrift.learners.novelty import SMOOTHED, smoothed
+from undrift.learners.novelty import AROUND, SMOOTHED, smoothed, trusted
 from undrift.learners.parameters import Parameters
 from undrift.sharing import is_shared
 from undrift.streams.any_graph import as_graph
@@ -139,6 +140,8 @@ class Reading(Parameters):
         Of an additive learner a distance, from its sums (docs/novelty.md). Of a trained method
         `energy`, `-T logsumexp(scores / T)`, or `softmax`, minus the largest probability.
         """
+        if kind not in (None, *get_args(Strange)):
+            raise unknown_name("kind", str(kind), get_args(Strange))
         found = self._strange(graph) if kind is None else None
         if found is not None:
             return self._looked_at(found, graph, nodes)[1]
@@ -160,7 +163,8 @@ class Reading(Parameters):
         True
         """
         strangeness = self._strangeness(graph, "tell how strange known nodes look")
-        return strangeness.novelty(self._looked_at(strangeness, graph, nodes)[1])
+        around = trusted(self.learned_)
+        return strangeness.novelty(self._looked_at(strangeness, graph, nodes, around)[1])
 
     def groups(self, graph: Any, nodes: Nodes) -> Tensor:
         """A group number for each of these nodes, 0 for the largest: a guess at new classes.
@@ -205,7 +209,7 @@ class Reading(Parameters):
         T is 1 where scores are the logits of a trained head, and told by the sums in `propagation`
         and `hybrid`; without one there are no probabilities.
         """
-        if not unknown:
+        if not checked("unknown", bool, unknown):
             return self.probabilities_of(self.scores(graph, nodes))
         scores, novelty = self.judged(graph, nodes)
         found = self.probabilities_of(scores)
@@ -229,7 +233,8 @@ class Reading(Parameters):
         strangeness = self._strange(graph)
         if strangeness is None:
             return self.scores(graph, nodes), None
-        scores, strange = self._looked_at(strangeness, graph, nodes, scored=True)
+        around = trusted(self.learned_)
+        scores, strange = self._looked_at(strangeness, graph, nodes, around, scored=True)
         return scores, strangeness.novelty(strange)
 
     @final
@@ -252,15 +257,21 @@ class Reading(Parameters):
 
     @final
     def _looked_at(
-        self, strangeness: Strangeness, graph: Any, nodes: Nodes | None, *, scored: bool = False
+        self,
+        strangeness: Strangeness,
+        graph: Any,
+        nodes: Nodes | None,
+        around: float = AROUND,
+        *,
+        scored: bool = False,
     ) -> tuple[Tensor, Tensor]:
         """Scores, if asked for, and distances averaged over neighbours, of all or these nodes."""
         graph = as_graph(graph)
         index = None if nodes is None else node_index(nodes, graph)
         field = None if index is None else ReceptiveField.of(graph, index, SMOOTHED)
-        inner, around = (graph, None) if field is None else (field.graph, field.nodes)
-        scores, raw = self._seen(strangeness, graph, around, scored=scored)
-        strange = smoothed(inner, strangeness.scores(raw).cpu()).cpu()
+        inner, there = (graph, None) if field is None else (field.graph, field.nodes)
+        scores, raw = self._seen(strangeness, graph, there, scored=scored)
+        strange = smoothed(inner, strangeness.scores(raw).cpu(), around).cpu()
         if index is None:
             return scores.cpu(), strange
         at = index.cpu() if field is None else field.at.cpu()
@@ -314,10 +325,12 @@ class Reading(Parameters):
             )
 
 
-def alarm_rate(unknown: float) -> float:
-    """The false-alarm rate, if it is one."""
-    if not 0 < unknown < 1:
+def alarm_rate(unknown: float, name: str = "unknown") -> float:
+    """The false-alarm rate, if it is one that the distribution of known rows can tell."""
+    rate: float = checked(name, float, unknown)
+    if not LEAST_ALARMS <= rate < 1:
         raise InputError(
-            f"unknown must be a false-alarm rate between 0 and 1, such as 0.05, not {unknown}"
+            f"{name} must be a false-alarm rate between {LEAST_ALARMS} and 1, such as 0.05, not "
+            f"{unknown}"
         )
-    return unknown
+    return rate

@@ -153,6 +153,11 @@ class Plan(RowPlan):
         return found
 
     @property
+    def neighbours_agree(self) -> bool:  # type: ignore[override]
+        """As the first batch has it."""
+        return self.homophily >= _HETEROPHILY_UNDER
+
+    @property
     def rare_columns(self) -> bool:  # type: ignore[override]
         """Not of dense rows, whose columns are measured and not counted."""
         first = self.sizes[0]
