@@ -9,7 +9,7 @@ from undrift.analytic.novelty import Strangeness
 from undrift.analytic.thin_sums import AnySums, ThinSums
 
 _FEW_ROWS = 20  # of a class: fewer hardly tell how far its rows vary
-_FEW_DIRECTIONS = 64  # of a thin Gram: fewer hardly tell how columns go together
+_FEW_DIRECTIONS = 128  # of a thin Gram: with 64 Photo has 13 % of alarms for 5, with 256 it has 5
 
 
 @dataclass(frozen=True)
