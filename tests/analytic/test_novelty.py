@@ -301,8 +301,29 @@ def test_unknown_nodes_are_called_so() -> None:
     told = learner.predict_proba(graph, unknown=True)
     assert told.shape[1] == len(learner.classes_) + 1
     assert near(told.sum(dim=1), torch.ones(graph.num_nodes, dtype=torch.float64))
-    with pytest.raises(InputError, match=r"between 0\.001 and 1"):
-        learner.predict(graph, unknown=5)
+    for wrong in (5, 0.0005, "0.05", True):
+        for call in (lambda rate: learner.predict(graph, unknown=rate), learner.novelty_report):
+            with pytest.raises(InputError, match=r"0\.05|a finite number"):
+                call(wrong)
+    with pytest.raises(InputError, match=r"true or false.*0\.05"):
+        learner.predict_proba(graph, unknown=0.05)
+    with pytest.raises(InputError, match=r"foo.*energy"):
+        learner.strangeness(graph, kind="foo")
+
+
+@pytest.mark.parametrize(("homophily", "averaged"), [(1.0, True), (0.2, False), (None, False)])
+def test_novelty_is_averaged_over_neighbours_that_are_known_to_agree(
+    homophily: float | None, averaged: bool
+) -> None:
+    first = STREAM.task(0).graph
+    first = first if homophily is not None else first.with_labels(first.labelled() * 0)
+    learner = Propagation(homophily=homophily).observe(first)  # of one class nothing is known
+    told = learner.settle().known.strange
+    ranked = told.novelty(learner.strangeness(first))
+    alone = told.novelty(told.scores(told.seen([learner.known.plan.rows_of(first)])))
+    wanted = ranked if averaged else alone
+    assert torch.allclose(learner.novelty(first), wanted, atol=1e-6)
+    assert not torch.allclose(ranked, alone, atol=1e-3)
 
 
 def test_a_trained_method_ranks_and_does_not_pretend_to_know_rates() -> None:
@@ -310,6 +331,7 @@ def test_a_trained_method_ranks_and_does_not_pretend_to_know_rates() -> None:
     energy, softmax = (learner.strangeness(STREAM.graph, kind=k) for k in ("energy", "softmax"))
     assert near(energy, -learner.scores(STREAM.graph).double().logsumexp(dim=1))
     assert near(softmax, -learner.predict_proba(STREAM.graph).amax(dim=1))
+    assert learner.novelty_report() is None
     for call in (
         learner.novelty,
         lambda g: learner.groups(g, [0]),

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from undrift.analytic.groups import grouped, principal
+from undrift.analytic.left_out import NoveltyReport
 from undrift.analytic.novelty import LEAST_ALARMS, Strangeness
 from undrift.checks import checked
 from undrift.errors import InputError, unknown_name
@@ -166,8 +167,15 @@ class Reading(Parameters):
         around = trusted(self.learned_)
         return strangeness.novelty(self._looked_at(strangeness, graph, nodes, around)[1])
 
+    def novelty_report(self, alarms: float = 0.05) -> NoveltyReport | None:
+        """What would be detected of each class if it were unknown; None: nothing kept tells it."""
+        alarm_rate(alarms, "alarms")
+        return None
+
     def groups(self, graph: Any, nodes: Nodes) -> Tensor:
         """A group number for each of these nodes, 0 for the largest: a guess at new classes.
+
+        At most so many: a class is rather cut in several than joined with another.
 
         Only additive learners can tell it, from their sums.
 
@@ -249,9 +257,15 @@ class Reading(Parameters):
         """The same, where nothing else will do."""
         found = self._strange(graph)
         if found is None:
+            noisy = getattr(self, "epsilon", None) is not None
+            sums, way = (
+                ("sums without noise (epsilon)", "propagation without epsilon")
+                if noisy
+                else ("sums", "propagation")
+            )
             raise InputError(
-                f"{self.display} keeps no sums that {what}; strangeness(graph) ranks nodes, or "
-                "take propagation, which has novelty and groups"
+                f"{self.display} keeps no {sums} that {what}; strangeness(graph) ranks nodes, or "
+                f"take {way}, which has novelty and groups"
             )
         return found
 
