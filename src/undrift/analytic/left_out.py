@@ -46,13 +46,13 @@ def left_out(sums: AnySums, place: int, alarms: float, *, rarity: bool = True) -
     columns go together within a class is kept for all classes in one.
     """
     others = sums.without(place)
-    told = Strangeness.of(others, rarity=rarity)
-    covariance, widths = sums.score_covariance(told.weights)
-    rows = sums.means[:, place] @ told.weights + widths[place].sqrt() * noise_of(covariance)
+    strange = Strangeness.of(others, rarity=rarity)
+    covariance, widths = sums.score_covariance(strange.weights)
+    rows = sums.means[:, place] @ strange.weights + widths[place].sqrt() * noise_of(covariance)
     squares = (sums.diagonal - others.diagonal).clamp(min=0)
-    rare = float(squares @ told.rare) / max(float(squares.sum()), 1e-300)
-    scores = told.of_draws(told.distance(rows), rare)
-    return float((told.novelty(scores) > 1 - alarms).double().mean())
+    rare = float(squares @ strange.rare) / max(float(squares.sum()), 1e-300)
+    scores = strange.of_draws(strange.distance(rows), rare)
+    return float((strange.novelty(scores) > 1 - alarms).double().mean())
 
 
 def _notes(sums: AnySums, *, rarity: bool) -> tuple[str, ...]:

@@ -194,8 +194,8 @@ class ThinSums(Rounded):
         others = self.select([c for c in range(self.classes) if c != place])
         every, left = (each.moment.abs().sum(dim=1) for each in (self, others))
         share = torch.where(every > 0, left / every.clamp(min=1e-300), 0.0)
-        told = float(others.scatter.clamp(min=0).sum())
-        share = share * (told / max(float(self.within.diag @ share), 1e-300))
+        squares = float(others.scatter.clamp(min=0).sum())
+        share = share * (squares / max(float(self.within.diag @ share), 1e-300))
         within, omega = self.within.stretched(share.sqrt()), self.directions()
         means = others.means
         return replace(
