@@ -104,12 +104,11 @@ def test_a_report_says_what_would_be_detected_and_what_sums_cannot_tell() -> Non
     assert NoveltyReport.of(some_sums(4, apart=0.0)).mean < 0.2
 
 
-def classes_of_four(rows: int = 400) -> tuple[Tensor, Tensor]:
+def classes_of_four() -> tuple[Tensor, Tensor]:
     """Rows of four classes, each wider than the one before, and their classes."""
-    noise = torch.Generator().manual_seed(0)
-    labels = torch.arange(rows) % 4
-    x = torch.randn(rows, 12, generator=noise, dtype=torch.float64) * (0.6 + 0.3 * labels)[:, None]
-    x[torch.arange(rows), labels] += 4
+    noise, labels = torch.Generator().manual_seed(0), torch.arange(400) % 4
+    x = torch.randn(400, 12, generator=noise, dtype=torch.float64) * (0.6 + 0.3 * labels)[:, None]
+    x[torch.arange(400), labels] += 4
     return x, labels
 
 
