@@ -199,7 +199,7 @@ def table(folder: Path, columns: dict[str, str]) -> str:
                 found = [[v for v in rows if v is not None] or [None] for rows in found]
             if all(v is not None for rows in found for v in rows):
                 values[key] = fmean(fmean(rows) for rows in found)
-                if name.removesuffix("-cl") in REAL:
+                if name.removesuffix("-cl") in REAL and key != "cost":
                     real.setdefault(key, []).append(values[key])
         lines.append(_line(f"`{name}` | {len(seeds)}", values, columns))
     if real:
