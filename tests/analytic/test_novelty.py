@@ -99,7 +99,6 @@ def test_a_report_says_what_would_be_detected_and_what_sums_cannot_tell() -> Non
     assert any("rows" in note for note in few.notes)
     assert Propagation().novelty_report() is None
     some, many = (NoveltyReport.of(some_sums(4), alarms) for alarms in (0.05, 0.2))
-    assert len(some.detected) == 4
     assert 0.3 < some.mean < many.mean
     assert NoveltyReport.of(some_sums(4, apart=0.0)).mean < 0.2
 
