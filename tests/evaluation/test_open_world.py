@@ -10,7 +10,7 @@ import torch
 
 from paper.novelty_study import exam
 from tests.experiments.made import gone_on
-from undrift import Propagation, arrange, make_learner
+from undrift import InputError, Propagation, arrange, make_learner
 from undrift.evaluation.detection import anomalies, aupr, auroc, fpr95, open_exam, open_world, oscr
 from undrift.experiments.result import load_result, result_path
 from undrift.experiments.run import PreparedRun, execute
@@ -75,6 +75,9 @@ def test_anomalies_are_ranked_by_strangeness_and_once_some_are_known_by_odds() -
         assert found["anomaly_ap"] == pytest.approx(aupr(score[~odd], score[odd]))
     assert anomalies(learner, replace(stream, normal=None), 1) == {}
     assert anomalies(learner, replace(stream, normal=5), 0) == {}  # not known yet
+    for wrong in (99, -1, 0.5, True):
+        with pytest.raises(InputError, match=f"normal must be.*{wrong}"):
+            replace(stream, normal=wrong)
 
 
 def test_a_stream_of_anomalies_has_their_metrics_in_its_result(tmp_path: Path) -> None:

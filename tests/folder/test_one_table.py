@@ -146,6 +146,15 @@ def test_the_command_line(
     assert "rows of 1.csv have no ids, so '3'" in capsys.readouterr().err
     assert start(["learner", "forget", "ward", "--node", "p0-3", *two]) == 0
     assert start(["learner", "forget", "ward", "1.csv"]) == 0
+    capsys.readouterr()
+    for more in ([], ["--neighbours", "0"]):  # linked rows look unknown more often than is asked
+        assert start(["learner", "predict", "ward", "1.csv", "--out", "p.csv", *more]) == 0
+        assert "neighbours=0" in capsys.readouterr().out
+    assert start(["learner", "new", "alone"]) == 0
+    assert start(["learner", "observe", "alone", "0.csv", *how[:3], "0"]) == 0
+    assert start(["learner", "predict", "alone", "1.csv", "--out", "p.csv"]) == 0
+    assert "no edges" not in capsys.readouterr().err
+    assert "neighbours=0" not in Path("alone/README.md").read_text()
     record = LearnerFolder("ward").show().record
     assert [held.nodes for held in record.batches] == [23]
     assert record.reading.neighbours == 4

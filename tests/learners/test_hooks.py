@@ -34,7 +34,7 @@ HOOKS: dict[type, set[str]] = {
     Additive: {"scored", "below_zero", "shaken", "emptied", "classes", "_beside"},
 }
 # what `AdditiveLearner` answers for every sum, and no method
-OF_SUMS = {"settle", "ranking", "exactness", "_judged", "_grouped"}
+OF_SUMS = {"settle", "ranking", "exactness", "novelty_report", "_judged", "_grouped"}
 # what a few are asked: who overrides it, and why
 EXCEPTIONS = {
     ("DsAl", "_learn"): "in its published form the order of batches counts",

@@ -82,6 +82,10 @@ def test_tables_become_the_stream_that_from_graph_makes(folder: Path) -> None:
     assert stream.classes == wanted.classes
     assert torch.equal(stream.train, wanted.train)
     assert (stream.name, stream.seed, stream.stand_in) == ("papers", 3, False)
+    for normal in ('"db"', "1"):
+        assert load_stream_file(toml(folder, f"{TABLES}{TASKS}normal = {normal}\n")).normal == 1
+    with pytest.raises(InputError, match=r"'d'.*db"):
+        load_stream_file(toml(folder, f"{TABLES}{TASKS}normal = 'd'\n"))
 
 
 def test_an_npz_becomes_a_stream(folder: Path, official: Any) -> None:
@@ -255,7 +259,7 @@ def test_a_pipe_is_refused_and_not_waited_for(folder: Path) -> None:
     [
         ('name = "x"\n[graph\n', "stream.toml is not valid TOML: .*line 2, column"),
         (TABLES + TASKS + "bsae = 3\n", "line 11: unknown key of .tasks. 'bsae' .did you mean "
-         "'base'.*: base, by, increment, order, periods"),
+         "'base'.*: base, by, increment, normal, order, periods"),
         ("colour = 1\n" + TABLES + TASKS, "line 1: unknown key 'colour'.*name, sessions, split"),
         (TABLES + "node = 1\n" + TASKS, "line 7: unknown key of .graph. 'node' .did you mean"),
         (TABLES + TASKS + "[spilt]\n", "line 11: unknown key 'spilt' .did you mean 'split'"),

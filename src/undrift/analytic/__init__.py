@@ -11,6 +11,7 @@ __all__ = [
     "class_drift",
     "class_sums",
     "groups",
+    "left_out",
     "novelty",
     "random_maps",
     "rounding",

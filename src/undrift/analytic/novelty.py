@@ -26,10 +26,10 @@ _VARIED = (0.02, 0.5)  # how far the rarity of a row varies from one to the next
 _RARITY = 0.2  # of the scale: how far the rarity of known rows may move their scores
 _MOST_NOISE = 0.5  # leverage beyond which noise grows no more: the mean over neighbours evens it
 _FAR = 5.0  # scales
+_BEYOND = 0.01  # of a scale for every e-fold beyond: so that no two rows are exactly as strange
 _STEPS = 512  # places at which the distribution of known rows is kept
+LEAST_ALARMS = 0.001  # the least false-alarm rate that so many places tell
 _FLOOR = 1e-6  # of the mean variance of the discriminants: no direction is without any
-_FEW_ROWS = 20  # of a class: fewer hardly tell how far its rows vary
-_FEW_ALARMS = 0.05  # the false-alarm rate of a report
 _AT_ONCE_MB = 8.0  # of rows whose squares are made: they stay in the cache
 
 
@@ -45,8 +45,8 @@ class Strangeness:
     of C columns, `z^T P z` cancels, and `V = P M` is all that is asked of z. The rarity q is large
     for a row in columns that known rows hardly have; g are mean squares, q0 is its mean. Its weight
     `w = 0.2 / varies` makes it vary by a fifth of the scale among known rows. The scale leads from
-    the middle of the known rows' distances to the strangest in twenty. The first part is at most
-    five: more would say no more, and outweigh the neighbours.
+    the middle of the known rows' distances to the strangest in twenty. The first part hardly grows
+    beyond five: more would say no more, and outweigh the neighbours.
 
     `between = M^T P M`, `covariance`: the covariance of a within classes, `widths`: each class's
     variance over it, `shares`: of all rows, `own`: what a summed row adds to its own `a` per unit
@@ -119,16 +119,6 @@ class Strangeness:
         """How many classes have rows."""
         return int(self.shares.numel())
 
-    def without(self, place: int) -> Strangeness:
-        """With one class less: its mean is gone, the scatter within classes stays as it is."""
-        kept = [c for c in range(self.classes) if c != place]
-        pairs = {
-            name: getattr(self, name)[kept][:, kept] for name in ("between", "covariance", "own")
-        }
-        each = {name: getattr(self, name)[kept] for name in ("widths", "shares", "counts")}
-        each["shares"] = each["shares"] / each["shares"].sum().clamp(min=1e-300)
-        return replace(self, weights=self.weights[:, kept], **pairs, **each)
-
     def distance(self, a: Tensor) -> Tensor:
         """The relative distance; beside one class alone the part of its own that a tells."""
         nearest = (self.between.diagonal() - 2 * a).amin(dim=1)
@@ -161,7 +151,9 @@ class Strangeness:
 
     def _near(self, distances: Tensor) -> Tensor:
         middle, scale = self._middle_and_scale
-        return ((distances - middle) / scale).clamp(-_FAR, _FAR)
+        found = (distances - middle) / scale
+        beyond = (found.abs() - _FAR).clamp(min=0).log1p()
+        return found.clamp(-_FAR, _FAR) + _BEYOND * found.sign() * beyond
 
     @cached_property
     def _noise(self) -> Tensor:
@@ -190,52 +182,21 @@ class Strangeness:
     def usual(self) -> Tensor:
         """Scores of nodes of known classes at even shares, rising, as the sums tell them."""
         distances, shares = self._known(_MOST_NOISE)
+        found = self.of_draws(distances.reshape(self.classes, -1)).flatten()
+        return _quantiles(found, shares, _even(shares))
+
+    def of_draws(self, distances: Tensor, rarity: float = 1.0) -> Tensor:
+        """`s` of drawn rows, the last dimension, of this mean rarity over that of known rows."""
         noise = torch.Generator().manual_seed(1)
-        rare = torch.randn(distances.numel() // self.classes, generator=noise, dtype=torch.float64)
-        rarity = _RARITY * (1 / self.varies + rare.to(distances.device).repeat(self.classes))
-        return _quantiles(self._near(distances) + rarity, shares, _even(shares))
+        rare = torch.randn(distances.shape[-1], generator=noise, dtype=torch.float64)
+        varied = rarity / self.varies + rare.to(distances.device)
+        return self._near(distances) + _RARITY * varied
 
     def novelty(self, scores: Tensor) -> Tensor:
         """One minus the share of known rows that would look at least as strange, 0 to 1."""
         usual = self.usual
-        return interpolated(scores.to(usual), usual, _even(usual)).to(scores.device)
-
-    def report(self, alarms: float = _FEW_ALARMS) -> NoveltyReport:
-        """What would be detected of each class, were it left out; cost: C^2 draws."""
-        found: list[float | None] = [None] * self.classes
-        notes = []
-        for place in range(self.classes) if self.classes > 2 else ():
-            others = self.without(place)
-            kept = [c for c in range(self.classes) if c != place]
-            usual = _RARITY / others.varies  # how rare its columns are, the sums do not tell
-            scores = others._near(others.distance(self.drawn(place)[:, kept])) + usual
-            found[place] = float((others.novelty(scores) > 1 - alarms).double().mean())
-        few = int((self.counts < _FEW_ROWS).sum())
-        if self.classes < 3:
-            notes.append("fewer than three classes: none can be left out to see what is detected")
-        if few:
-            notes.append(f"{few} of {self.classes} classes have fewer than {_FEW_ROWS} rows")
-        if self.leverage > 0.5:
-            notes.append("few rows for so many columns: false alarms may be more or fewer")
-        return NoveltyReport(alarms, tuple(found), tuple(notes))
-
-
-@dataclass(frozen=True)
-class NoveltyReport:
-    """The share of each class's rows that would be called unknown, were it unknown, or None.
-
-    `alarms`: the false-alarm rate. `detected`: in the order of the classes that have rows.
-    """
-
-    alarms: float
-    detected: tuple[float | None, ...]
-    notes: tuple[str, ...]
-
-    @property
-    def mean(self) -> float | None:
-        """The mean over the classes; None without any."""
-        shares = [each for each in self.detected if each is not None]
-        return sum(shares) / len(shares) if shares else None
+        asked = scores.to(usual).clamp(max=float(usual[-1]))
+        return interpolated(asked, usual, _even(usual)).to(scores.device)
 
 
 def _even(like: Tensor) -> Tensor:
@@ -243,9 +204,11 @@ def _even(like: Tensor) -> Tensor:
 
 
 def _quantiles(values: Tensor, shares: Tensor, at: Tensor) -> Tensor:
-    """Of values that each stand for a share of all."""
-    values, order = values.sort()
-    below = shares[order].cumsum(dim=0) - shares[order] / 2
+    """Of values that each stand for a share of all, whatever their order."""
+    shares, order = shares.sort()  # equal values come by their shares
+    values, places = values[order].sort(stable=True)
+    shares = shares[places]
+    below = shares.cumsum(dim=0) - shares / 2
     return interpolated(at, below, values)
 
 

@@ -185,6 +185,25 @@ class ThinSums(Rounded):
         """The products around the class means, through the directions."""
         return self.seen - self.moment @ (self.means.T @ self.directions())
 
+    def without(self, place: int) -> ThinSums:
+        """The sums of the other classes, as far as these tell: moments, lengths, counts exactly.
+
+        No column's squares are kept per class: they are taken to go with the class's mean, as in
+        `balanced`, and columns to go together in it as in all others.
+        """
+        others = self.select([c for c in range(self.classes) if c != place])
+        every, left = (each.moment.abs().sum(dim=1) for each in (self, others))
+        share = torch.where(every > 0, left / every.clamp(min=1e-300), 0.0)
+        squares = float(others.scatter.clamp(min=0).sum())
+        share = share * (squares / max(float(self.within.diag @ share), 1e-300))
+        within, omega = self.within.stretched(share.sqrt()), self.directions()
+        means = others.means
+        return replace(
+            others,
+            seen=within.times(omega) + others.moment @ (means.T @ omega),
+            diagonal=within.diag + (others.moment * means).sum(dim=1),
+        )
+
     def squares_along(self, directions: Tensor) -> Tensor:
         """`sum (z^T w)^2` over all rows z, for every column w, as far as the Gram was seen."""
         return (directions * replace(self).products().times(directions)).sum(dim=0)

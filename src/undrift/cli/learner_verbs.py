@@ -148,7 +148,7 @@ def predict(
     :param unknown: A false-alarm rate, such as 0.05. Nodes that look stranger than all but this
         share of known ones get the class "unknown", and all get a column of their novelty.
     :param groups: With --unknown: which unknown nodes belong together, in a column for a person
-        to name.
+        to name; several groups may be one class.
     :param probabilities: Write the probability of every class as well, in columns p_NAME.
     """
     from undrift.folder.notice import sentences

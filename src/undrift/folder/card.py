@@ -204,6 +204,7 @@ def _foretold(record: Record) -> str:
         notes = f"""\
 - Of the nodes of a new class about {percent(expected.detected, 0)} would be called unknown, at a
   false-alarm rate of {percent(expected.rate, 0)}: the mean over known classes, each left out once.
+  A rough forecast: a class unlike them is found more often, one close to a known one hardly.
 {notes}"""
     return f"""
 Classes that nobody has labelled yet (`predict --unknown {expected.rate:g}`), from the sums alone:

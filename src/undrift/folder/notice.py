@@ -9,12 +9,13 @@ import torch
 
 from undrift.errors import InputError
 from undrift.folder.record import Foretold, Held, Noticed, Record
-from undrift.formatting import percent
+from undrift.graphs import Graph
 from undrift.learners.base import Learner
+from undrift.learners.novelty import LINKED
 from undrift.streams.task import Task
 
 ALARMS = 0.05  # the share of nodes of known classes that may look like none, if nobody says
-_MOST_CLASSES = 32  # that are left out in turn after every step: the time grows with their cube
+_MOST_CLASSES = 16  # that are left out in turn after every step: each costs as much as a solution
 
 
 def graded(learner: Learner, task: Task, record: Record) -> dict[str, Any]:
@@ -29,15 +30,24 @@ def graded(learner: Learner, task: Task, record: Record) -> dict[str, Any]:
     others = (task.labels < 0).nonzero().flatten()
     if learner.classes_ and others.numel() >= max(record.least, 1):  # else it tells of each
         with suppress(InputError):  # this method cannot tell
-            facts["noticed"] = counted_strange(learner.novelty(task.graph, others), record)
+            novelty = learner.novelty(task.graph, others)
+            facts["noticed"] = counted_strange(novelty, record, linked=is_linked(task.graph))
     return facts
 
 
-def counted_strange(novelty: Any, record: Record, rate: float = ALARMS) -> Noticed:
+def is_linked(graph: Graph) -> bool:
+    """Whether a graph is a table whose rows were linked to their nearest."""
+    return graph.nearest is not None and graph.num_edges > 0
+
+
+def counted_strange(
+    novelty: Any, record: Record, rate: float = ALARMS, *, linked: bool = False
+) -> Noticed:
     """How many nodes are stranger than all but this share of known ones."""
     strange = int((novelty > 1 - rate).sum())
     expected = record.entry.foretold
     rough = tuple(note for note in expected.notes if "rows" in note) if expected else ()
+    rough += (LINKED,) if linked and LINKED not in rough else ()
     return Noticed(unlabelled=len(novelty), strange=strange, rate=rate, rough=rough)
 
 
@@ -53,7 +63,9 @@ def foretold(learner: Learner, record: Record) -> Foretold | None:
     if found is None:
         return None
     mean = None if found.mean is None else round(found.mean, 4)
-    return Foretold(rate=ALARMS, detected=mean, notes=found.notes)
+    linked = any(held.edges for held in record.batches)
+    notes = tuple(note for note in found.notes if linked or note != LINKED)
+    return Foretold(rate=ALARMS, detected=mean, notes=notes)
 
 
 def moved(
@@ -79,7 +91,7 @@ def sentences(noticed: Noticed | None, nodes: str = "unlabelled nodes") -> list[
         expected = f"{noticed.rate * n:,.{0 if noticed.rate * n > 10 else 1}f}"
         found.append(
             f"{noticed.strange:,} of {n:,} {nodes} look like no known class; {expected} would by "
-            f"chance (false-alarm rate {percent(noticed.rate, 0)})"
+            f"chance (false-alarm rate {100 * noticed.rate:.3g} %)"
             f"{''.join(f'; {why}' for why in noticed.rough)}"
         )
     if noticed.moved:

@@ -17,7 +17,7 @@ from torch import Tensor
 from undrift.datasets.tables import Repairs
 from undrift.errors import InputError
 from undrift.folder.batch import Array, Batch
-from undrift.folder.notice import ALARMS, counted_strange
+from undrift.folder.notice import ALARMS, counted_strange, is_linked
 from undrift.folder.record import Noticed, Record
 from undrift.folder.target import check_target
 from undrift.formatting import class_columns, counted
@@ -152,7 +152,11 @@ def predicted(
         grouped[strange] = [f"group {n + 1}" for n in learner.groups(batch.graph, asked).tolist()]
         made = replace(made, groups=grouped.tolist())
     rate = ALARMS if unknown is None else unknown
-    noticed = None if novelty is None else counted_strange(novelty, record, rate)
+    noticed = (
+        None
+        if novelty is None
+        else counted_strange(novelty, record, rate, linked=is_linked(batch.graph))
+    )
     return replace(made, repairs=batch.repairs, noticed=noticed)
 
 

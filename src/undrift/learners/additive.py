@@ -26,7 +26,8 @@ from torch import Tensor
 from undrift.analytic.additive import SumsLike, arranged
 from undrift.analytic.class_drift import ClassDrift
 from undrift.analytic.class_sums import ClassSums
-from undrift.analytic.novelty import NoveltyReport, Strangeness
+from undrift.analytic.left_out import NoveltyReport
+from undrift.analytic.novelty import Strangeness
 from undrift.analytic.rounding import Linear
 from undrift.analytic.statistics import one_hot
 from undrift.errors import InputError
@@ -34,7 +35,8 @@ from undrift.graphs import Graph
 from undrift.learners.base import Learner, Revision
 from undrift.learners.kept import Inventory, kept_sums
 from undrift.learners.nodes import Nodes
-from undrift.learners.novelty import Judged, drifts, groups, judged
+from undrift.learners.novelty import AROUND, LINKED, Judged, drifts, groups, judged, trusted
+from undrift.learners.reading import alarm_rate
 from undrift.sharing import once
 from undrift.storage.state import pack, unpack
 from undrift.streams.task import Masks, Task, is_digest_of, joined
@@ -51,6 +53,8 @@ class Answer(Protocol):
     def scores(self, rows: Rows) -> Tensor:
         """A column per class."""
 
+
+_AGREE_FROM = 0.5  # homophily from which neighbours are taken to be of one class
 
 S = TypeVar("S", bound=SumsLike)
 A = TypeVar("A", bound=Answer)
@@ -92,6 +96,12 @@ class RowPlan(ABC, Generic[A]):
     def noise_rows(self, graph: Graph, nodes: Tensor, noise: Tensor) -> Tensor:
         """About the rows of these nodes, were every node's features noise: the mean over hops."""
         return summed_over_hops(graph, nodes, noise, self.furthest or 0)
+
+    @property
+    @final
+    def neighbours_agree(self) -> bool:
+        """Whether their mean tells how strange a node is; so where nobody measured homophily."""
+        return bool(getattr(self, "homophily", 1.0) >= _AGREE_FROM)
 
     @final
     def within_reach(self, graph: Graph, changed: Tensor) -> Tensor:
@@ -289,15 +299,26 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
         >>> len(Propagation().observe(first).observe(second).novelty_report().detected)
         4
         """
-        strangeness = self.settle().known.strange if self.classes_ else None
-        return None if strangeness is None else strangeness.report(alarms)
+        alarm_rate(alarms, "alarms")
+        if not self.classes_:
+            return None
+        known = self.settle().known
+        sums = known.sums.scored(known.answer)
+        if sums is None:
+            return None
+        found = NoveltyReport.of(sums, alarms, rarity=known.plan.rare_columns)
+        linked = (LINKED,) if self.encoding_ is not None else ()
+        return replace(found, notes=(*found.notes, *linked))
 
     @final
-    def _judged(self, graph: Graph, nodes: Nodes | None, *, scored: bool = False) -> Judged | None:
+    def _judged(
+        self, graph: Graph, nodes: Nodes | None, *, scored: bool = False, ranked: bool = False
+    ) -> Judged | None:
         strangeness = self.settle().known.strange
         if strangeness is None:
             return None
-        return judged(self, strangeness, graph, nodes, scored=scored)
+        around = AROUND if ranked else trusted(self.known)
+        return judged(self, strangeness, graph, nodes, around, scored=scored)
 
     @final
     def _grouped(self, graph: Graph, nodes: Nodes) -> Tensor | None:

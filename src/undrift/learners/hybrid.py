@@ -61,6 +61,11 @@ class HybridPlan(RowPlan[Solved]):
         return self.rows.num_features
 
     @property
+    def homophily(self) -> float:
+        """As propagation's plan has it."""
+        return self.rows.homophily
+
+    @property
     def furthest(self) -> int | None:
         """As far as either kind of columns looks."""
         return None if self.rows.furthest is None else self._most_hops

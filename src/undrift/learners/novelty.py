@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 SMOOTHED = 2  # how often strangeness is averaged over neighbours
 AROUND = 0.9  # how much their mean weighs beside a node's own strangeness
+LINKED = (
+    "where rows of a table were linked to their nearest (neighbours), several times as many known "
+    "rows look unknown as asked; learn and ask with neighbours=0 to keep the rate"
+)
 _NOISE = 64  # columns of noise that tell how much rows depend on each other
 _LOOKS = 256  # random directions through which rows are seen to be grouped
 
@@ -44,14 +48,20 @@ class Judged:
 
 
 def judged(
-    learner: Additive, strangeness: Strangeness, graph: Graph, nodes: Nodes | None, *, scored: bool
+    learner: Additive,
+    strangeness: Strangeness,
+    graph: Graph,
+    nodes: Nodes | None,
+    around: float,
+    *,
+    scored: bool,
 ) -> Judged:
     """Of all or these nodes; rows are made once, and distances averaged over neighbours."""
     index = None if nodes is None else node_index(nodes, graph)
     field = None if index is None else ReceptiveField.of(graph, index, SMOOTHED)
-    inner, around = (graph, None) if field is None else (field.graph, field.nodes)
-    scores, raw = _seen(learner, strangeness, graph, around, scored=scored)
-    strange = smoothed(inner, strangeness.scores(raw).cpu()).cpu()
+    inner, there = (graph, None) if field is None else (field.graph, field.nodes)
+    scores, raw = _seen(learner, strangeness, graph, there, scored=scored)
+    strange = smoothed(inner, strangeness.scores(raw).cpu(), around).cpu()
     if index is None:
         return Judged(strangeness, scores.cpu(), strange)
     at = index.cpu() if field is None else field.at.cpu()
@@ -92,6 +102,15 @@ def smoothed(graph: Graph, scores: Tensor, around: float = AROUND) -> Tensor:
         mean = graph.operator.times(found, kind="row", self_loops=False)
         found = torch.where(alone, found, torch.lerp(found, mean, around))
     return found.squeeze(1)
+
+
+def trusted(known: Known[Any, Any, Any]) -> float:
+    """The share of the neighbours' mean in novelty: none where neighbours are not known to agree.
+
+    Their mean would be less strange than any node, and the false-alarm rate far below what was
+    asked. One class tells nothing of it; and of more the first batch's homophily decides.
+    """
+    return AROUND if len(known.classes) > 1 and known.plan.neighbours_agree else 0.0
 
 
 def drifts(

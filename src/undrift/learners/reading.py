@@ -5,12 +5,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Protocol, Self, final
+from typing import Any, ClassVar, Literal, Protocol, Self, final, get_args
 
 import torch
 from torch import Tensor
 
-from undrift.errors import InputError
+from undrift.analytic.left_out import NoveltyReport
+from undrift.analytic.novelty import LEAST_ALARMS
+from undrift.checks import checked
+from undrift.errors import InputError, unknown_name
 from undrift.graphs import Encoding, Graph, Pooling, ReceptiveField, Scaling
 from undrift.learners.nodes import Nodes, node_index
 from undrift.learners.novelty import Judged
@@ -86,8 +89,13 @@ class Reading(Parameters):
         """What scores are divided by to be the logits of probabilities; None: there are none."""
         return None
 
-    def _judged(self, graph: Graph, nodes: Nodes | None, *, scored: bool = False) -> Judged | None:
-        """What sums tell of nodes, with scores if asked for; None: there are none that do."""
+    def _judged(
+        self, graph: Graph, nodes: Nodes | None, *, scored: bool = False, ranked: bool = False
+    ) -> Judged | None:
+        """What sums tell of nodes, with scores if asked for; None: there are none that do.
+
+        `ranked`: neighbours count whether or not they agree, for a ranking and no rate.
+        """
         return None
 
     def _grouped(self, graph: Graph, nodes: Nodes) -> Tensor | None:
@@ -154,8 +162,10 @@ class Reading(Parameters):
         Of an additive learner a distance, from its sums (docs/novelty.md). Of a trained method
         `energy`, `-T logsumexp(scores / T)`, or `softmax`, minus the largest probability.
         """
+        if kind not in (None, *get_args(Strange)):
+            raise unknown_name("kind", str(kind), get_args(Strange))
         graph = self._checked(graph)
-        found = self._judged(graph, nodes) if kind is None else None
+        found = self._judged(graph, nodes, ranked=True) if kind is None else None
         if found is not None:
             return found.strange
         scores = self.scores(graph, nodes).double()
@@ -176,9 +186,16 @@ class Reading(Parameters):
             raise self._no_sums("tell how strange known nodes look")
         return found.novelty
 
+    def novelty_report(self, alarms: float = 0.05) -> NoveltyReport | None:
+        """What would be detected of each class if it were unknown; None: nothing kept tells it."""
+        alarm_rate(alarms, "alarms")
+        return None
+
     @final
     def groups(self, graph: Any, nodes: Nodes) -> Tensor:
         """A group number for each of these nodes, 0 for the largest: a guess at new classes.
+
+        At most so many: a class is rather cut in several than joined with another.
 
         Only additive learners can tell it, from their sums.
 
@@ -217,7 +234,7 @@ class Reading(Parameters):
         T is 1 where scores are the logits of a trained head, and told by the sums in `propagation`
         and `hybrid`; without one there are no probabilities.
         """
-        if not unknown:
+        if not checked("unknown", bool, unknown):
             return self.probabilities_of(self.scores(graph, nodes))
         scores, novelty = self.judged(graph, nodes)
         found = self.probabilities_of(scores)
@@ -248,9 +265,15 @@ class Reading(Parameters):
 
     @final
     def _no_sums(self, what: str) -> InputError:
+        noisy = getattr(self, "epsilon", None) is not None
+        sums, way = (
+            ("sums without noise (epsilon)", "propagation without epsilon")
+            if noisy
+            else ("sums", "propagation")
+        )
         return InputError(
-            f"{self.display} keeps no sums that {what}; strangeness(graph) ranks nodes, or "
-            "take propagation, which has novelty and groups"
+            f"{self.display} keeps no {sums} that {what}; strangeness(graph) ranks nodes, or "
+            f"take {way}, which has novelty and groups"
         )
 
     @final
@@ -304,10 +327,12 @@ class Reading(Parameters):
             )
 
 
-def alarm_rate(unknown: float) -> float:
-    """The false-alarm rate, if it is one."""
-    if not 0 < unknown < 1:
+def alarm_rate(unknown: float, name: str = "unknown") -> float:
+    """The false-alarm rate, if it is one that the distribution of known rows can tell."""
+    rate: float = checked(name, float, unknown)
+    if not LEAST_ALARMS <= rate < 1:
         raise InputError(
-            f"unknown must be a false-alarm rate between 0 and 1, such as 0.05, not {unknown}"
+            f"{name} must be a false-alarm rate between {LEAST_ALARMS} and 1, such as 0.05, not "
+            f"{unknown}"
         )
-    return unknown
+    return rate

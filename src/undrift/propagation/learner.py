@@ -126,7 +126,8 @@ class Propagation(RowSettings, AdditiveLearner[Plan, PropagationSums, Solved]):
 
     def plan_note(self, task: Task) -> str | None:
         """What is wrong with this first batch, where it decides a plan and tells too little."""
-        if self.plan_ is not None:
+        alone = task.graph.nearest is not None and not task.graph.num_edges
+        if self.plan_ is not None or alone:  # of a table without neighbours, as was asked for
             return None
         why = decides_badly(len(task.classes), task.graph.num_edges, int(task.train.sum()))
         return why and (

@@ -153,6 +153,9 @@ def _stream(
         else:
             about |= {"base": tasks.base, "increment": tasks.increment}
             stream = TaskStream.from_graph(graph, order=_order(tasks.order, names), **about)
+        normal = tasks.normal
+        (normal,) = _ids([normal], names) if isinstance(normal, str) else (normal,)
+        stream = replace(stream, normal=normal)
     if time is not None and stream.times is None:
         stream = replace(stream, times=Times(time.numpy()))
     # tables are scaled where nothing else is said; other graphs get a note if they need it
@@ -166,17 +169,23 @@ def _order(order: Any, names: Mapping[int, str]) -> Any:
     """Classes given by name as ids; everything else as it is."""
     if isinstance(order, str) or not isinstance(order[0], str):
         return order
-    ids = {name: c for c, name in names.items()}
-    for name in order:
-        if name not in ids:
-            raise unknown_name("class", name, ids)
-    missing = [name for name in ids if name not in order]
+    found = _ids(order, names)
+    missing = [name for name in names.values() if name not in order]
     twice = sorted({name for name in order if order.count(name) > 1})
     if missing or twice:
         parts = [("missing", missing), ("twice", twice)]
-        wrong = ", ".join(f"{what}: {', '.join(found)}" for what, found in parts if found)
-        raise InputError(f"order must name each of the {len(ids)} classes once ({wrong})")
-    return [ids[name] for name in order]
+        wrong = ", ".join(f"{what}: {', '.join(which)}" for what, which in parts if which)
+        raise InputError(f"order must name each of the {len(names)} classes once ({wrong})")
+    return found
+
+
+def _ids(given: list[str], names: Mapping[int, str]) -> list[int]:
+    """The ids of classes by their names."""
+    ids = {name: c for c, name in names.items()}
+    for name in given:
+        if name not in ids:
+            raise unknown_name("class", name, ids)
+    return [ids[name] for name in given]
 
 
 def _check_classes(graph: Graph, names: Mapping[int, str]) -> None:
@@ -229,13 +238,17 @@ Periods = Annotated[Any, PlainValidator(_known_periods)]
 
 
 class TasksSection(_Section):
-    """How the classes arrive: `base` and `increment` in an `order`, or `by = "time"`."""
+    """How the classes arrive: `base` and `increment` in an `order`, or `by = "time"`.
+
+    `normal`: the class, by name or id, beside which all others are anomalies (docs/anomalies.md).
+    """
 
     base: int | None = Field(default=None, ge=1)
     increment: int | None = Field(default=None, ge=1)
     order: str | list[int | str] = "label"
     by: Literal["time"] | None = None
     periods: Periods = None
+    normal: int | str | None = None
 
     @field_validator("order", mode="plain")
     @classmethod

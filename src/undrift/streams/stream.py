@@ -95,6 +95,9 @@ class TaskStream:
         if not flat or not all(self.classes) or twice or min(flat) < 0:
             what = "one group of class ids per task, none empty and no class twice"
             raise InputError(f"a stream needs {what}, not {self.classes}")
+        if self.normal is not None and (self.normal is True or self.normal not in flat):
+            what = f"the id of one of the {len({*flat})} classes, such as {flat[0]}"
+            raise InputError(f"normal must be {what}, not {self.normal!r}")
         for split in ("train", "val", "test"):
             check_mask(getattr(self, split), self.graph.num_nodes, f"{split} mask of a stream")
         labels = _labels(self.graph)
