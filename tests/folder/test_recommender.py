@@ -11,8 +11,10 @@ from undrift import InputError, LearnerFolder
 from undrift.cli.app import start
 from undrift.folder import kinds
 from undrift.folder.recommender import RecommenderFolder
+from undrift.learners.registry import RECOMMENDERS, method_class
 from undrift.privacy.rare import audit_items
 from undrift.recommend import Ease, NextItem, as_interactions
+from undrift.typing import silent
 
 
 def clicks(*sessions: str, user: str = "u", start: int = 0) -> dict[str, list[Any]]:
@@ -65,6 +67,24 @@ def test_what_leaves_is_guarded_and_the_folder_goes_on(
     assert NextItem.opened(tmp_path / "whole").items_ == ("a", "b", "c", "d")
     shop.forget(OFTEN)
     assert (shop.learner().items_, shop.show().record.width) == ((), 0)
+
+
+@pytest.mark.parametrize("name", RECOMMENDERS.names())
+def test_each_recommender_lives_in_a_folder(name: str, tmp_path: Path) -> None:
+    shop = RecommenderFolder.new(tmp_path / "shop", name)
+    assert "(attacks: none tried)" in shop.audit().verdict  # nothing was observed
+    shop.observe(OFTEN, **HOW)
+    assert (shop.history()[-1].step, shop.audit().passed, shop.verify()) == (1, False, [])
+    shop.export(tmp_path / "out")
+    assert method_class(name).opened(tmp_path / "out").items_ == ("a", "b", "c")
+
+
+def test_a_step_that_was_taken_is_not_an_error(shop: RecommenderFolder, monkeypatch: Any) -> None:
+    taken, draft = shop.learner(), shop._loaded()
+    monkeypatch.setattr(type(draft), "texts", lambda *x: {}["no card"])
+    draft.change(None, draft.take(HOW).read(clicks("ab", start=90)), silent)
+    assert "the step is taken" in draft.commit("observe", silent).notes[-1]
+    assert shop.learner().sessions_ == taken.sessions_ + 1
 
 
 def test_age_counts_in_batches_where_no_period_is_named(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def test_forgetting_a_session_costs_its_own_pairs(others, monkeypatch) -> None:
     real = NextItem._pairs
     monkeypatch.setattr(NextItem, "_pairs", lambda s, b: made.append(real(s, b)) or made[-1])
     shop.forget(batch, ["mine"])
-    assert [each.values.numel() for each in made[0].values()] == [6, 3, 3]
+    assert [each.values.numel() for each in made[0].values()] == [6, 3, 3, 1, 3]
     assert len(made) == 1  # three items, two cuts: past of (a, b), next of (b, c), however many
 
 
@@ -134,13 +134,27 @@ def test_a_saved_learner_goes_on_and_a_guarded_one_does_not_forget(tmp_path) -> 
         NextItem().load(state)
 
 
-@settings(max_examples=30, deadline=None)
-@given(sessions_of, st.integers(2, 4))
-def test_guarded_sums_stay_positive_definite(sessions, least) -> None:
-    shop = NextItem().observe(table({f"s{i}": clicks for i, clicks in enumerate(sessions)}))
-    for name in ("together", "past"):
-        kept = shop.sums().guarded(least).pairs[name].whole().toarray().astype(float)
-        assert np.linalg.eigvalsh(kept).min() >= -1e-9 * max(1.0, abs(kept).max())
+def spread(shop, key: str, items: tuple[str, ...]) -> np.ndarray:
+    places = [shop.items_.index(name) if name in shop.items_ else -1 for name in items]
+    return shop.sums().pairs[key].select(places).whole().toarray()
+
+
+@pytest.mark.parametrize("name", ["next-item", "last-item"])
+@settings(max_examples=25, deadline=None)
+@given(sessions=sessions_of, least=st.integers(2, 4), decay=st.sampled_from([0.1, 0.3, 0.7]))
+def test_a_guarded_number_of_a_pair_has_sessions_behind_it(name, sessions, least, decay) -> None:
+    shop = make_learner(name, **({"decay": decay} if name == "next-item" else {}))
+    alone = [shop.clone().observe(table({"s": clicks})) for clicks in sessions]
+    shop.observe(table({f"s{i}": clicks for i, clicks in enumerate(sessions)}))
+    guarded = shop.sums().guarded(least).pairs
+    for key, pairs in shop.sums().pairs.items():
+        # how many sessions have a number there
+        behind = sum(spread(one, key, shop.items_) != 0 for one in alone)
+        kept = guarded[key].whole().toarray()
+        beside = ~np.eye(len(kept), dtype=bool)
+        assert ((kept != 0) == (behind >= least))[beside].all()
+        if pairs.symmetric and not key.endswith("sessions"):
+            assert np.linalg.eigvalsh(kept.astype(float)).min() >= -1e-9 * max(1.0, abs(kept).max())
 
 
 @pytest.mark.parametrize("name", RECOMMENDERS.names())
@@ -155,6 +169,13 @@ def test_a_guarded_state_tells_nothing_of_a_rare_pair(name: str) -> None:
 
     # who had two items, and in which order
     assert told("ab", "c", "d") == told("ba", "c", "d") == told("cd", "a", "b")
+    # nor of the order or the end of one session within a frequent pair, or of when it came
+    often |= {f"q{i}": ["a", "b"] for i in range(7)}
+    assert told("abc", "abd") == told("abd", "abc")
+    shop = make_learner(name).observe(table(often | {"r": list("dba")}))
+    shop = shop.clone().load(shop.state(least_sessions=7))
+    assert shop.batches_ is None
+    assert shop.items_ == ("a", "b", "c", "d")
 
 
 def test_a_batch_is_counted_once_and_forgotten_once() -> None:

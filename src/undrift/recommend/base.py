@@ -68,6 +68,11 @@ class Kept:
         items = tuple(self.items[i] for i in counts.nonzero().flatten())
         return Kept(items, {age: arranged(sums, self.items, items) for age, sums in some.items()})
 
+    def by_name(self) -> Kept:
+        """With the items in sorted order, which tells nothing of when they came."""
+        items = tuple(sorted(self.items))
+        return Kept(items, {k: arranged(s, self.items, items) for k, s in self.layers.items()})
+
 
 @dataclass(kw_only=True)
 class Recommender(Parameters):
@@ -133,7 +138,10 @@ class Recommender(Parameters):
     # what a method implements, as pure functions -----------------------------------------
 
     def _pairs(self, batch: Interactions) -> dict[str, Pairs]:
-        """What is kept of a batch: matrices over its items. If there are any, one is `together`."""
+        """What is kept of a batch: matrices over its items. If there are any, one is `together`.
+
+        Where fewer sessions may stand behind a number of `name`, `name_sessions` counts them.
+        """
         clicked = sessions_by_items(batch)
         return {TOGETHER: Pairs.of(clicked.T @ clicked, symmetric=True)}
 
@@ -358,14 +366,16 @@ class Recommender(Parameters):
 
         `batches=False`: without the list of batches, for whoever keeps one.
         `least_sessions`: without the items and pairs that fewer sessions stand behind, in each
-        period. Nothing can be forgotten from such a state.
+        period, and without the list of batches. Nothing can be forgotten from such a state, and a
+        batch that is in is not recognised.
         """
         kept = self.kept_
         if check_count("least_sessions", least_sessions) > 1:
             layers = {age: sums.guarded(least_sessions) for age, sums in kept.layers.items()}
-            kept = Kept(kept.items, layers).checked()
+            kept = Kept(kept.items, layers).checked().by_name()
         tensors, values = pack(kept.layers)
-        if self.batches_ is not None and batches:
+        # a guess of a small batch could be compared with the list
+        if self.batches_ is not None and batches and least_sessions == 1:
             values |= pack(self.batches_, _BATCHES)[1]
         values[_ITEMS], values[_GUARDED] = list(kept.items), max(self.guarded_, least_sessions)
         return State(self.name, self.params(), tensors, values)

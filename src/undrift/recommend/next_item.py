@@ -15,7 +15,15 @@ from undrift.errors import InputError
 from undrift.recommend.base import AnyHistories, Recommender
 from undrift.recommend.interactions import Array, Histories, Interactions
 from undrift.recommend.solve import Solver, System, finest
-from undrift.recommend.sums import TOGETHER, UNIT, ItemSums, Pairs, cuts_of
+from undrift.recommend.sums import (
+    SESSIONS,
+    TOGETHER,
+    UNIT,
+    ItemSums,
+    Pairs,
+    cuts_of,
+    sessions_by_pairs,
+)
 from undrift.sparse import Csr
 
 _PAST, _NEXT = "past", "next"
@@ -84,10 +92,13 @@ class NextItem(Recommender):
 
     def _pairs(self, batch: Interactions) -> dict[str, Pairs]:
         weights = np.rint(UNIT * np.exp(-np.arange(self.reach) / self.decay)).astype(np.int64)
-        past, future = cuts_of(batch, weights[weights > 0])
+        weights = weights[weights > 0] if batch.ordered else weights[:0]
+        past, future = cuts_of(batch, weights)
         return super()._pairs(batch) | {
             _PAST: Pairs.of(past.T @ past, symmetric=True),
             _NEXT: Pairs.of(past.T @ future, symmetric=False),
+            _PAST + SESSIONS: sessions_by_pairs(batch, len(weights) - 1, symmetric=True),
+            _NEXT + SESSIONS: sessions_by_pairs(batch, 2 * len(weights) - 1, symmetric=False),
         }
 
     def _solve(self, sums: ItemSums) -> _Solved:
