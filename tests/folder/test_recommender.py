@@ -37,17 +37,19 @@ def shop(tmp_path: Path) -> RecommenderFolder:
 @pytest.mark.parametrize("who", ["session s6", "user u6", "item d"])
 def test_somebody_is_forgotten_as_if_never_there(shop: RecommenderFolder, who: str) -> None:
     shop.observe(clicks("ab", "bc", start=20, user="v"))
-    assert shop.forget_node(who).outcome == "waiting"
+    kind, _, name = who.partition(" ")
+    assert shop.forget_node(f"{kind}  {name} \0").outcome == "waiting"  # as tables would read it
     assert shop.forget_node(who, [OFTEN]).outcome == "erased"
     assert shop.forget_node(who).outcome == "never here"
-    kind, _, name = who.partition(" ")
     given: Any = {f"{kind}s": [name]}
     left = as_interactions(OFTEN, time=None, user="user").without(**given)
     wanted = NextItem().observe(left).observe((list("xxyy"), list("abbc")))
     assert shop.learner().scores([["a"]]).tolist() == wanted.scores([["a"]]).tolist()
-    with pytest.raises(InputError, match=f"a {kind} was taken out of it, so leave out its rows"):
+    with pytest.raises(InputError, match=f"{kind} was taken out of it, so leave out its rows"):
         shop.forget(OFTEN)
     assert shop.history()[-1].verb == f"forget-{kind}"
+    (erased,) = shop.audit().erased
+    assert f"step 3 of {shop.history()[-1].time[:10]}: forget-{kind}, 1 batch out, 1 in" in erased
     shop.forget(left)  # as it is now
     assert shop.learner().sessions_ == 2
 

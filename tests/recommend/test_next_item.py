@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 from tests.harness.references import next_item_scores
 from undrift.errors import InputError
 from undrift.learners.registry import RECOMMENDERS, make_learner
-from undrift.recommend import Ease, Interactions, ItemKnn, LastItem, NextItem, as_interactions
+from undrift.recommend import (
+    Ease,
+    Interactions,
+    ItemKnn,
+    LastItem,
+    NextItem,
+    as_interactions,
+    solve,
+)
 from undrift.recommend.solve import System
 from undrift.storage.files import load_state
 
@@ -74,7 +82,9 @@ def test_each_solver_gives_the_same_scores_and_its_residual() -> None:
     exact = wanted.scores(histories)
     near = 1e-9 * float(exact.abs().max())
     torch.testing.assert_close(found.scores(histories), exact, rtol=0, atol=near)
-    assert 0 < found.residual_ <= 1e-8
+    assert 0 < found.residual_ <= found.tolerance
+    with pytest.raises(InputError, match="above the tolerance"):
+        found.set_params(tolerance=1e-30).scores(histories)
     rough = System(sp.csr_matrix([[2.0, 0.5], [0.5, 3.0]]))
     whole = rough.matrix.to_dense()
     rough._lower = torch.linalg.cholesky(whole.float())  # refined by the loop
@@ -111,6 +121,33 @@ def test_ease_is_the_regression_without_a_diagonal() -> None:
         assert float(found[item]) == pytest.approx(weights[0] + weights[2], rel=1e-9)
 
 
+def test_sets_are_learned_where_the_order_does_not_count() -> None:
+    sets = sp.csr_matrix([[1, 1, 0], [1, 1, 1], [0, 1, 1]])
+    shop = NextItem(mix=1.0, ridge=2.0).observe(sets)
+    rows = table({"0": ["0", "1"], "1": ["0", "1", "2"], "2": ["1", "2"]})
+    wanted = NextItem(mix=1.0, ridge=2.0).observe(rows).scores([["0"]])
+    torch.testing.assert_close(shop.scores([["0"]]), wanted)
+    shop.mix = 0.6  # the sets go out nevertheless, and no new ones come in
+    with pytest.raises(InputError, match="without an order"):
+        shop.observe(sp.csr_matrix([[1, 0, 1]]))
+    assert shop.forget(sets).items_ == ()
+
+
+def test_ease_takes_float64_or_says_what_it_needs(monkeypatch) -> None:
+    draw = np.random.default_rng(2)
+    X = sp.csr_matrix((draw.random((400, 60)) < 0.1).astype(float))
+    shop = Ease().observe(X)
+    kept = X.T @ X + 100.0 * sp.eye(60)
+    monkeypatch.setattr(solve, "_BAND", 16)
+    torch.testing.assert_close(
+        solve.inverse(kept, "cpu"), torch.linalg.inv(torch.tensor(kept.toarray()))
+    )
+    monkeypatch.setattr(solve, "available_bytes", lambda: 30_000)  # 60 x 60 x 8 is 28,800
+    with pytest.raises(InputError, match=r"60 items takes .* take NextItem") as caught:
+        shop.settle()
+    assert "cg" not in str(caught.value)
+
+
 def test_a_saved_learner_goes_on_and_a_guarded_one_does_not_forget(tmp_path) -> None:
     often = {f"s{i}": ["a", "b", "c"] for i in range(5)}
     batch = table({**often, "rare": ["a", "d", "c"]})
@@ -123,6 +160,9 @@ def test_a_saved_learner_goes_on_and_a_guarded_one_does_not_forget(tmp_path) -> 
     assert guarded.items_ == ("a", "b", "c")  # nothing of the rare item
     assert b'"d"' not in (tmp_path / "guarded").read_bytes()
     guarded.recommend(["a"])
+    with pytest.raises(InputError, match="say guarded=True"):
+        shop.merge(guarded)
+    assert shop.clone().observe(batch).merge(guarded, again=True, guarded=True).guarded_ == 5
     with pytest.raises(InputError, match="lacks the pairs of fewer than 5 sessions"):
         guarded.forget(batch, ["rare"])
     with pytest.raises(InputError, match="decay"):
@@ -193,7 +233,10 @@ def test_a_batch_is_counted_once_and_forgotten_once() -> None:
     assert shop.items_ == ("b", "c")  # an item vanishes with its last session
     other = table({"v": ["b", "d", "a"]})
     assert shop.observe(other).items_ == ("b", "c", "a", "d")  # and no column moves
-    shop.forget(other, items=["a", "b", "d"])
+    shop.forget(other, items=["a"])
+    with pytest.raises(InputError, match="without some of its rows"):
+        shop.forget(other, ["v"])
+    shop.forget(other.without(items=["a"]), items=["b", "d"])
     assert len(shop.batches_.held) == 1  # nothing is left of the other
     shop.forget(batch)
     assert (shop.items_, shop.sessions_) == ((), 0)
@@ -215,7 +258,9 @@ def test_what_cannot_be_counted_or_listed_gets_a_sentence(tmp_path) -> None:
         ("give sessions as a list of names", lambda names: shop.forget(batch, names), ["s", 3]),
         ("without an order", NextItem().observe, [sp.csr_matrix([[1, 1]])]),
         ("no proof", lambda epsilon: NextItem(epsilon=epsilon), [1.0]),
-        ("nothing was observed", NextItem().recommend, [["a"]]),
+        ("nothing is known", NextItem().recommend, [["a"]]),
+        (r"as in \['ab'\]", shop.recommend, ["ab"]),
+        ("one text or number", shop.recommend, [[["ab"]]]),
     ):
         for each in wrong:
             with pytest.raises(InputError, match=told):

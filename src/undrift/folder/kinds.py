@@ -216,9 +216,9 @@ class Folder:
         `remember_nodes` can say; to any other, give every batch that may hold it. Erasing is never
         refused: a class that it leaves too small is left out, where small ones are refused.
         """
-        name, done, seen, lacking = str(node), False, set[str](), list[str]()
+        done, seen, lacking = False, set[str](), list[str]()
         with self._drafting() as draft:
-            what = draft.kind_of(name)
+            what, name = draft.asked(node)
             for batch in map(draft.take(reading).read, batches):
                 smaller = batch.without(name) if batch.has(name) else batch
                 if smaller is not batch and draft.find(batch) is not None:
@@ -257,6 +257,16 @@ class Folder:
     def history(self) -> list[Line]:
         """Every step, oldest first."""
         return read_history(self.path)
+
+    def erased(self) -> tuple[str, ...]:
+        """A phrase for each step that took out a batch or somebody, oldest first."""
+        return tuple(
+            f"step {line.step} of {line.time[:10]}: {line.verb}, "
+            f"{counted(len(line.removed), 'batch', 'batches')} out, {len(line.added):,} in; "
+            f"of single rows {line.rows_subtracted or 0:,} out, {line.rows_added or 0:,} in"
+            for line in self.history()
+            if line.verb.startswith("forget")
+        )
 
     def verify(self) -> list[str]:
         """Hash and read everything again, and complete what a killed process left: a phrase each.

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 
+from undrift.cells import as_text
 from undrift.datasets.archives import Array
 from undrift.errors import InputError
 from undrift.folder import releases, store
@@ -68,9 +69,9 @@ class Steps:
             raise InputError(f"{broken} (its names do not fit its numbers)")
         return cls(folder, version, learner, record, nodes, read_keys(folder, record))
 
-    def kind_of(self, node: str) -> str:
-        """What somebody is who is to be taken out."""
-        return "node"
+    def asked(self, node: object) -> tuple[str, str]:
+        """What somebody is who is to be taken out, and the name as tables have it."""
+        return "node", as_text(node)
 
     def take(self, reading: Mapping[str, Any]) -> Self:
         """Itself, with what was said about how to read tables on top of what is remembered."""
@@ -96,7 +97,8 @@ class Steps:
         gone = taken_out(self.folder, self.content_hash(batch, self.keys[0]))
         what = gone.verb.removeprefix("forget-") if gone else ""
         hows = {"revise": "it was replaced by a corrected one", "forget": "it was taken out"}
-        how = hows.get(what, f"a {what} was taken out of it, so leave out its rows,")
+        one = "an" if what == "item" else "a"
+        how = hows.get(what, f"{one} {what} was taken out of it, so leave out its rows,")
         when = f" ({how} in step {gone.step})" if gone else ""
         shown = "; ".join(map(str, self.record.batches[-6:])) or "none"
         raise InputError(
