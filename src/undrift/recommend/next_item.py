@@ -56,7 +56,7 @@ class NextItem(Recommender):
 
     `mix` is a, `ridge` is l, D are the sessions per item over their mean, p is `ridge_power`. A
     history is `q = sum exp(-age / query_decay) e_item` over its last `last` clicks, and its scores
-    are `q'B`. B is never formed: each query is one solution (`System`). 43,000 items take 50 MB of
+    are `q'B`. B is never formed: each query is one solution (`System`). 43,000 items take 75 MB of
     sums. They take a tenth of a second per query on one core, or seconds for a factor on a GPU.
 
     >>> from undrift.recommend import as_interactions
