@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from paper.diginetica_page import ASKED, write_page
+from paper.diginetica_page import ASKED, GUARDED, write_page
 from undrift.datasets.folder import find_file
 from undrift.evaluation.cost import peak_memory_mb, reset_peak_memory
 from undrift.evaluation.loop import Evaluation
@@ -113,9 +113,12 @@ def cycles(learner: Any, stream: SessionStream) -> dict[str, Any]:
 def thresholds(shop: NextItem, test: Interactions) -> list[dict[str, Any]]:
     """Recall of what is left when items and pairs of few sessions are kept out of the file.
 
-    Items that are left out of the file stay in the tests: they are missed.
+    Items that are left out of the file stay in the tests: they are missed. Tested are `GUARDED`
+    sessions, drawn at random.
     """
     rows = []
+    drawn = np.random.default_rng(0).permutation(len(test.sessions))[:GUARDED]
+    test = test.among(np.isin(np.arange(len(test.sessions)), drawn))
     known = {*shop.items_}
     asked = test.where(np.array([name in known for name in test.items.tolist()])[test.item])
     cases = len(asked) - len(asked.sessions)

@@ -88,12 +88,10 @@ def test_each_bad_table_gets_one_sentence(x, told) -> None:
 
 def test_a_bipartite_graph_of_pyg() -> None:
     data = pytest.importorskip("torch_geometric.data")
-    edges = torch.tensor([[0, 2, 2], [1, 0, 1]])
-    graph = data.HeteroData()
+    edges, graph = torch.tensor([[0, 2, 2], [1, 0, 1]]), data.HeteroData()
     graph["user", "likes", "item"].edge_index = edges
-    wanted = as_interactions(edges).digest
-    assert as_interactions(graph).digest == as_interactions(data.Data(edge_index=edges)).digest
-    assert as_interactions(graph).digest == wanted
+    alike = edges, graph, data.Data(edge_index=edges)
+    assert len({as_interactions(x).digest for x in alike}) == 1
     graph["item", "liked", "user"].edge_index = edges.flip(0)
     with pytest.raises(InputError, match="2 kinds of edges"):
         as_interactions(graph)

@@ -176,8 +176,9 @@ class Folder:
             return self._change("forget", batch, None, reading, progress)
         with self._drafting() as draft:
             found = draft.take(reading).read(batch)
+            what = next((draft.asked(node)[0] for node in nodes), "node")
             draft.change(found, found.without(*nodes), progress, erasing=True)
-            return draft.commit("forget-node", progress)
+            return draft.commit(f"forget-{what}", progress)
 
     def revise(
         self, before: Any, after: Any, *, progress: Progress = silent, **reading: Any
