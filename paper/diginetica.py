@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from paper.diginetica_page import write_page
+from paper.diginetica_page import ASKED, GUARDED, write_page
 from undrift.datasets.folder import find_file
+from undrift.evaluation.cost import peak_memory_mb, reset_peak_memory
 from undrift.evaluation.loop import Evaluation
 from undrift.evaluation.metrics import mean_of
 from undrift.evaluation.ranking import evaluate_ranking, rank_sessions
@@ -28,6 +29,7 @@ from undrift.learners.registry import make_learner
 from undrift.machine import check_device
 from undrift.recommend import Interactions, NextItem
 from undrift.recommend.stream import SessionStream, read_clicks
+from undrift.recommend.sums import TOGETHER
 from undrift.storage.files import write_atomically
 
 PUBLISHED = {
@@ -49,7 +51,6 @@ BASELINES = ("item-knn", "last-item", "popularity")
 LEAST = (1, 2, 3, 5, 10)
 HELD_OUT = 0.2  # of the sessions of period 0, the last ones
 TOLERANCE = 1e-6  # of a solution; ranks do not see more
-ASKED = 200  # cases that are timed on two cores
 
 
 def shop_of(settings: dict[str, float], device: str) -> NextItem:
@@ -112,16 +113,20 @@ def cycles(learner: Any, stream: SessionStream) -> dict[str, Any]:
 def thresholds(shop: NextItem, test: Interactions) -> list[dict[str, Any]]:
     """Recall of what is left when items and pairs of few sessions are kept out of the file.
 
-    Items that are left out of the file stay in the tests: they are missed.
+    Items that are left out of the file stay in the tests: they are missed. Tested are `GUARDED`
+    sessions, drawn at random.
     """
     rows = []
+    drawn = np.random.default_rng(0).permutation(len(test.sessions))[:GUARDED]
+    test = test.among(np.isin(np.arange(len(test.sessions)), drawn))
     known = {*shop.items_}
     asked = test.where(np.array([name in known for name in test.items.tolist()])[test.item])
     cases = len(asked) - len(asked.sessions)
     for least in LEAST:
         guarded = shop.clone().load(shop.state(least_sessions=least))
         row = {"least_sessions": least, "items": len(guarded.items_), "bytes": guarded.nbytes()}
-        pairs = sum(each.values.numel() for each in guarded.sums().pairs.values())
+        together = guarded.sums().pairs[TOGETHER].half()
+        pairs = together.nnz - together.diagonal().astype(bool).sum().item()
         found = rank_sessions(guarded, asked).measures(len(guarded.items_))
         share = found["cases"] / cases
         missed = {k: found[k] * share if share else 0.0 for k in ("recall_20", "mrr_20")}
@@ -131,12 +136,16 @@ def thresholds(shop: NextItem, test: Interactions) -> list[dict[str, Any]]:
 
 
 def two_cores(shop: NextItem, following: Interactions) -> dict[str, float]:
-    """Seconds to learn one more period and to answer, with two threads and no GPU."""
+    """Seconds to learn one more period and to answer at two tolerances; the peak of memory.
+
+    With two threads and no GPU.
+    """
     threads = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
         here = NextItem.from_params(**shop.params() | {"device": "cpu", "solver": "cg"})
         here.load(shop.state())
+        reset_peak_memory()
         start = perf_counter()
         here.observe(following)
         learned = perf_counter()
@@ -145,11 +154,17 @@ def two_cores(shop: NextItem, following: Interactions) -> dict[str, float]:
         some = following.cases(most=here.last)[0][:ASKED]
         here.scores(some)
         answered = perf_counter()
+        found = {"residual": here.residual_ or 0.0, "tolerance": here.tolerance}
+        here.set_params(tolerance=NextItem.tolerance).settle()
+        again = perf_counter()
+        here.scores(some)
+        found["exact_answer_s"] = (perf_counter() - again) / len(some)
     finally:
         torch.set_num_threads(threads)
-    found = {"items": float(len(here.items_)), "sessions": float(len(following.sessions))}
+    found |= {"items": float(len(here.items_)), "sessions": float(len(following.sessions))}
     found |= {"learn_s": learned - start, "prepare_s": solved - learned}
-    return found | {"answer_s": (answered - solved) / len(some), "residual": here.residual_ or 0.0}
+    found |= {"cases": len(following) - len(following.sessions), "peak_mb": peak_memory_mb() or 0.0}
+    return found | {"answer_s": (answered - solved) / len(some)}
 
 
 def say(line: str) -> None:

@@ -56,7 +56,7 @@ class Table(dict[str, list[Any]]):
 def is_table(x: Any) -> bool:
     """Whether this is a table in memory."""
     # a lazy frame is asked first if it is one: it would warn if asked for its columns
-    named = any(hasattr(x, name) for name in ("collect", "column_names", "columns"))
+    named = any(hasattr(x, name) for name in ("lazy", "column_names", "columns"))
     return isinstance(x, Mapping) or (named and hasattr(x, "__getitem__"))
 
 

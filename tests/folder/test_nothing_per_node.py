@@ -87,7 +87,7 @@ def test_no_verb_writes_anything_per_node(
         ["history", both],
         ["verify", both],
         ["audit", both, "--data", *one],
-        ["export", both, tmp_path / "both" / "export.safetensors"],
+        ["export", both, scratch / "export.safetensors"],
         ["forget", desk, *one],
     ]
     for words in steps:

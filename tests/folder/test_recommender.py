@@ -11,8 +11,10 @@ from undrift import InputError, LearnerFolder
 from undrift.cli.app import start
 from undrift.folder import kinds
 from undrift.folder.recommender import RecommenderFolder
+from undrift.learners.registry import RECOMMENDERS, method_class
 from undrift.privacy.rare import audit_items
 from undrift.recommend import Ease, NextItem, as_interactions
+from undrift.typing import silent
 
 
 def clicks(*sessions: str, user: str = "u", start: int = 0) -> dict[str, list[Any]]:
@@ -35,17 +37,19 @@ def shop(tmp_path: Path) -> RecommenderFolder:
 @pytest.mark.parametrize("who", ["session s6", "user u6", "item d"])
 def test_somebody_is_forgotten_as_if_never_there(shop: RecommenderFolder, who: str) -> None:
     shop.observe(clicks("ab", "bc", start=20, user="v"))
-    assert shop.forget_node(who).outcome == "waiting"
+    kind, _, name = who.partition(" ")
+    assert shop.forget_node(f"{kind}  {name} \0").outcome == "waiting"  # as tables would read it
     assert shop.forget_node(who, [OFTEN]).outcome == "erased"
     assert shop.forget_node(who).outcome == "never here"
-    kind, _, name = who.partition(" ")
     given: Any = {f"{kind}s": [name]}
     left = as_interactions(OFTEN, time=None, user="user").without(**given)
     wanted = NextItem().observe(left).observe((list("xxyy"), list("abbc")))
     assert shop.learner().scores([["a"]]).tolist() == wanted.scores([["a"]]).tolist()
-    with pytest.raises(InputError, match=f"a {kind} was taken out of it, so leave out its rows"):
+    with pytest.raises(InputError, match=f"{kind} was taken out of it, so leave out its rows"):
         shop.forget(OFTEN)
     assert shop.history()[-1].verb == f"forget-{kind}"
+    (erased,) = shop.audit().erased
+    assert f"step 3 of {shop.history()[-1].time[:10]}: forget-{kind}, 1 batch out, 1 in" in erased
     shop.forget(left)  # as it is now
     assert shop.learner().sessions_ == 2
 
@@ -56,15 +60,30 @@ def test_what_leaves_is_guarded_and_the_folder_goes_on(
     found = shop.audit()
     assert found.broken[0] == "items: 1 of 4 with fewer than 5 sessions"
     assert found.broken[1] == "pairs: 2 of 5 with fewer than 5 sessions"
-    shop.export(tmp_path / "out")
-    guarded = NextItem.opened(tmp_path / "out")
-    assert guarded.items_ == ("a", "b", "c")
-    assert audit_items(guarded).passed
-    assert b'"d"' not in (tmp_path / "out").read_bytes()
     shop.export(tmp_path / "whole", least_rows=1)
     assert NextItem.opened(tmp_path / "whole").items_ == ("a", "b", "c", "d")
     shop.forget(OFTEN)
     assert (shop.learner().items_, shop.show().record.width) == ((), 0)
+
+
+@pytest.mark.parametrize("name", RECOMMENDERS.names())
+def test_each_recommender_lives_in_a_folder(name: str, tmp_path: Path) -> None:
+    shop = RecommenderFolder.new(tmp_path / "shop", name)
+    assert "(attacks: none tried)" in shop.audit().verdict  # nothing was observed
+    shop.observe(OFTEN, **HOW)
+    assert (shop.history()[-1].step, shop.audit().passed, shop.verify()) == (1, False, [])
+    shop.export(tmp_path / "out")
+    guarded = method_class(name).opened(tmp_path / "out")
+    assert (guarded.items_, audit_items(guarded).passed) == (("a", "b", "c"), True)
+    assert b'"d"' not in (tmp_path / "out").read_bytes()
+
+
+def test_a_step_that_was_taken_is_not_an_error(shop: RecommenderFolder, monkeypatch: Any) -> None:
+    taken, draft = shop.learner(), shop._loaded()
+    monkeypatch.setattr(type(draft), "texts", lambda *x: {}["no card"])
+    draft.change(None, draft.take(HOW).read(clicks("ab", start=90)), silent)
+    assert "the step is taken" in draft.commit("observe", silent).notes[-1]
+    assert shop.learner().sessions_ == taken.sessions_ + 1
 
 
 def test_age_counts_in_batches_where_no_period_is_named(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from undrift.checks import _described as described
 from undrift.errors import InputError
-from undrift.learners.registry import METHODS, make_learner, method_class
+from undrift.learners.registry import METHODS, RECOMMENDERS, make_learner, method_class
 from undrift.merging import RULES
 from undrift.testing.check_learner import LEARNER_CHECKS
 from undrift.testing.check_living import LIVING_CHECKS
@@ -55,14 +55,14 @@ def test_conformance(variant: str, check: str) -> None:
     LEARNER_CHECKS[check](make_learner(name, **quick))
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", [*METHODS, *RECOMMENDERS.names()])
 def test_a_class_says_what_tables_need(name: str) -> None:
     kind, entry = method_class(name), METHODS[name]
     assert kind.name == name == entry.name
     assert entry.family != "other"
     assert entry.keeps != "-"
     verbs = ("returns", "forgets", "merges")
-    for fact in ("display", "family", "paper", "keeps", "keeps_examples", *verbs):
+    for fact in ("display", "family", "paper", "keeps", "keeps_examples", "learns", *verbs):
         assert getattr(entry, fact) == getattr(kind, fact)
 
 

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from undrift.learners.registry import METHODS, RECOMMENDERS, make_learner, method_class
+from undrift.learners.registry import make_learner
 from undrift.recommend import as_interactions
 
 sessions_of = st.lists(
@@ -44,11 +44,3 @@ def test_scores_are_those_by_hand(name: str, sessions) -> None:
     histories = [*sessions, ["a", "unknown"], []]
     wanted = [[by_hand(name, sessions, h, i) for i in learner.items_] for h in histories]
     torch.testing.assert_close(learner.scores(histories), torch.tensor(wanted).double())
-
-
-@pytest.mark.parametrize("name", RECOMMENDERS.names())
-def test_a_class_says_what_tables_need(name: str) -> None:
-    kind, entry = method_class(name), METHODS[name]
-    assert (kind.name, entry.family, entry.learns) == (name, "recommend", "sessions")
-    for fact in ("display", "keeps", "paper", "returns", "forgets", "merges", "learns"):
-        assert getattr(entry, fact) == getattr(kind, fact)

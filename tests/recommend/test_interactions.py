@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -48,6 +50,10 @@ def test_rules_for_imperfect_tables() -> None:
     assert as_interactions(edges).digest == graph.digest
     # a text that is filled up with NULs, as C has it; NumPy cannot tell it from the other
     assert as_interactions((["s", "s"], ["tea", "tea\0"])).items.tolist() == ["tea"]
+    # one way to write a name: 1.0 of a CSV is the 1 of another file, and two forms of é are one
+    names = as_interactions((["s"] * 6, [1, "1.0", "01", "é", "e\u0301", "x" * 10**5]))
+    assert names.items.tolist() == ["01", "1", "x" * 10**5, "é"]
+    assert names.items.nbytes < 100  # a long name costs the others nothing
     # the digest knows the order of clicks, not of the rows of a table
     digests = {as_interactions(x).digest for x in (GOOD, twice, {**GOOD, "time": [1, 3, 9]})}
     assert len(digests) == 2
@@ -56,12 +62,17 @@ def test_rules_for_imperfect_tables() -> None:
 @pytest.mark.parametrize(
     ("x", "told"),
     [
+        ((["s", "s"], ["a", np.datetime64("NaT")]), "row 2 of the arrays names no item"),
+        ((["s", "s"], [["a"], ["b"]]), "a name is one text or number"),
+        ([["tea", "cup"], ["tea", "pot"]], "a basket is a row per item"),
+        (np.array([[1, 1, 0], [1, 1, 1]]), "scipy.sparse.csr_matrix"),
+        (np.eye(3), "scipy.sparse.csr_matrix"),
         ({**GOOD, "time": [1.0, float("nan"), 2.0]}, "row 2 of the table has no finite time"),
         ({**GOOD, "time": ["", "2021-01-01", "7"]}, "row 1 of the table has no finite time"),
         ((["s"], ["a"], [[1.0]]), "times must be a list"),
         ({**GOOD, "item": ["a", "\0", "b"]}, "row 2 of the table names no item"),
         ({**GOOD, "session": [None, "s", "s"]}, "row 1 of the table names no session"),
-        ({"session": ["s"], "item": ["a"]}, "say time=None if the rows are in the order"),
+        ({"session": ["s"], "item": ["a"]}, "say time=None"),
         ({"session": [], "item": [], "time": []}, "has no rows"),
         ((["s"], ["a", "b"]), "different lengths"),
         ((np.array([0, -1]), np.array([1, 2])), "session -1 in row 2 of the arrays is negative"),
@@ -75,6 +86,17 @@ def test_each_bad_table_gets_one_sentence(x, told) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_a_bipartite_graph_of_pyg() -> None:
+    data = pytest.importorskip("torch_geometric.data")
+    edges, graph = torch.tensor([[0, 2, 2], [1, 0, 1]]), data.HeteroData()
+    graph["user", "likes", "item"].edge_index = edges
+    alike = edges, graph, data.Data(edge_index=edges)
+    assert len({as_interactions(x).digest for x in alike}) == 1
+    graph["item", "liked", "user"].edge_index = edges.flip(0)
+    with pytest.raises(InputError, match="2 kinds of edges"):
+        as_interactions(graph)
+
+
 def test_periods_by_column_by_time_and_by_batch() -> None:
     rows = {**GOOD, "month": [1, 2, 2]}
     assert as_interactions(rows, period="month").periods.tolist() == [2, 1]
@@ -85,8 +107,9 @@ def test_periods_by_column_by_time_and_by_batch() -> None:
     for months in (["1", "inf", "2"], [1, 1e300, 2]):
         with pytest.raises(InputError, match="must be whole numbers"):
             as_interactions({**GOOD, "month": months}, period="month")
-    with pytest.raises(InputError, match="needs a time for every click"):
-        as_interactions((["s"], ["a"]), period=2.0)
+    for rows, period in (((["s"], ["a"]), 2.0), (GOOD, timedelta(30))):
+        with pytest.raises(InputError, match="needs a time for every click"):
+            as_interactions(rows, period=period)
 
 
 def test_cases_are_all_clicks_after_the_first() -> None:

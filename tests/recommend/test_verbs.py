@@ -48,7 +48,7 @@ class Batch:
 
 @pytest.mark.parametrize("name", RECOMMENDERS.names())
 @pytest.mark.parametrize("half_life", [None, 2.0])
-@settings(max_examples=8, deadline=None, phases=[Phase.generate])
+@settings(max_examples=12, deadline=None, phases=[Phase.generate])
 @given(seed=st.integers(0, 10**9))
 def test_any_history_of_verbs_equals_one_training(name: str, half_life: Any, seed: int) -> None:
     random, numbers = Random(seed), count()

@@ -203,7 +203,8 @@ def recommend(
         for row in found:
             say(f"{row.session}  {row.rank}  {row.item}  {row.score:.4g}")
     sessions = counted(len({row.session for row in found}), "session")
-    say(f"{counted(len(found), 'item')} for {sessions}" + (f": {out}" if out else ""))
+    exact = f", relative residual {living.residual_:.0e}" if living.residual_ else ""
+    say(f"{counted(len(found), 'item')} for {sessions}{exact}" + (f": {out}" if out else ""))
 
 
 def forget(

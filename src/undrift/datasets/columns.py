@@ -267,7 +267,7 @@ def as_times(values: Sequence[Any], what: str) -> Array:
         shown = "nothing" if values[row] in (None, "", b"") else repr(values[row])
         kind = "number" if read is float else "date like 2021-03-31"
         problem = f"in every row, as in the first, but row {row + 1} has {shown}"
-        raise InputError(f"{what} must hold a {kind} {problem}; correct it, or leave the node out")
+        raise InputError(f"{what} must hold a {kind} {problem}; correct it, or leave the row out")
     return times
 
 

@@ -27,8 +27,8 @@ class PlanRow:
     """One row of a table: a method with fixed settings, and those that a search chooses.
 
     `grid` is what is searched, around the settings `searched` (by default the row's own): the
-    rows of an ablation search the plain method once and take what it chose. `learns`: `graphs`
-    or `sessions`; the row has runs on streams that hold these.
+    rows of an ablation search the plain method once and take what it chose. `learns`: what the
+    method does; the row has runs on streams that hold this.
     """
 
     label: str
@@ -36,7 +36,7 @@ class PlanRow:
     params: Params = field(default_factory=dict)
     grid: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     searched: Params | None = None
-    learns: str = "graphs"
+    learns: str = ""
 
 
 @dataclass(frozen=True)
@@ -73,15 +73,16 @@ class BenchPlan:
     skipped: tuple[Skipped, ...] = ()
     arrive: tuple[str, ...] = (BY_CLASS,)
     open_world: bool = False
-    sessions: tuple[str, ...] = ()
+    holds: Mapping[str, str] = field(default_factory=dict)  # what streams say; else any row fits
+    closed: tuple[str, ...] = ()  # streams without classes to come
 
     def cells(self) -> Iterator[PlanCell]:
         """Every run of the plan, seed by seed, so that a plan cut short has whole seeds."""
         for seed, stream, arrive in product(self.seeds, self.streams, self.arrive):
-            graphs = stream not in self.sessions
+            opens = self.open_world and stream not in self.closed
             for row in self.rows:
-                if (row.learns == "graphs") == graphs:
-                    fields = {"seed": seed, "open_world": self.open_world and graphs}
+                if self.holds.get(stream, row.learns) == row.learns:
+                    fields = {"seed": seed, "open_world": opens}
                     run = self._spec(row.method, stream, arrive, row.params, **fields)
                     yield PlanCell(row, self._search(row, stream, arrive), run)
 

@@ -72,10 +72,10 @@ class Draft(Steps):
         how["encoding"] = self.learner.encoding_ or given
         return read_batch(source, self.record, **how)
 
-    def kind_of(self, node: str) -> str:
-        """See `Steps.kind_of`."""
+    def asked(self, node: object) -> tuple[str, str]:
+        """See `Steps.asked`."""
         self.learner._must("forgets", "forget")
-        return super().kind_of(node)
+        return super().asked(node)
 
     def task(self, batch: Batch, held: Held) -> Task:
         """The batch as the learner sees it, its small classes as `held` says."""

@@ -158,7 +158,8 @@ class LearnerFolder(Folder):
         draft = self._loaded().take(reading)
         tasks = [draft.task(batch, draft.held(batch)) for batch in map(draft.read, batches)]
         known = draft.record
-        return audit(draft.learner, tasks, least_rows=known.least, names=known.names)
+        found = audit(draft.learner, tasks, least_rows=known.least, names=known.names)
+        return replace(found, erased=self.erased())
 
     def export(self, path: str | Path) -> None:
         """Write the learner as one file for `undrift.load`, with its names, without its history.

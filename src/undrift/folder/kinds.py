@@ -184,8 +184,9 @@ class Folder:
             return self._change("forget", batch, None, reading, progress)
         with self._drafting() as draft:
             found = draft.take(reading).read(batch)
+            what = next((draft.asked(node)[0] for node in nodes), "node")
             draft.change(found, found.without(*nodes), progress, erasing=True)
-            return draft.commit("forget-node", progress)
+            return draft.commit(f"forget-{what}", progress)
 
     def revise(
         self, before: Any, after: Any, *, progress: Progress = silent, **reading: Any
@@ -225,10 +226,10 @@ class Folder:
         refused: a class that it leaves too small is left out, where small ones are refused. An id
         that differs in blanks around it or in its Unicode form only is taken for the same.
         """
-        name, done, seen, lacking = str(node), False, set[str](), list[str]()
-        names, meant = spellings(name, kind=self.row == "session"), list[str]()
+        done, seen, lacking, meant = False, set[str](), list[str](), list[str]()
         with self._drafting() if batches else nullcontext(self._loaded()) as draft:
-            what = draft.kind_of(name)
+            what, name = draft.asked(node)
+            names = spellings(name, kind=self.row == "session")
             for batch in map(draft.take(reading).read, batches):
                 there = next(filter(batch.has, names), None)
                 smaller = batch if there is None else batch.without(there)
@@ -274,6 +275,16 @@ class Folder:
     def history(self) -> list[Line]:
         """Every step, oldest first."""
         return read_history(self.path)
+
+    def erased(self) -> tuple[str, ...]:
+        """A phrase for each step that took out a batch or somebody, oldest first."""
+        return tuple(
+            f"step {line.step} of {line.time[:10]}: {line.verb}, "
+            f"{counted(len(line.removed), 'batch', 'batches')} out, {len(line.added):,} in; "
+            f"of single rows {line.rows_subtracted or 0:,} out, {line.rows_added or 0:,} in"
+            for line in self.history()
+            if line.verb.startswith("forget")
+        )
 
     def verify(self) -> list[str]:
         """Hash and read everything again, and complete what a killed process left: a phrase each.

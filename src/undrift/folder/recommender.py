@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -18,6 +18,7 @@ from undrift.formatting import counted, size
 from undrift.privacy.audit import Audit, lines
 from undrift.privacy.rare import audit_items
 from undrift.recommend import Interactions, Recommender, as_interactions
+from undrift.recommend.interactions import as_name
 from undrift.storage.files import save_state
 from undrift.typing import Progress
 
@@ -33,7 +34,7 @@ class Clicks:
 
     def has(self, node: object) -> bool:
         """Whether this session, user or item is in it."""
-        kind, _, name = str(node).partition(" ")
+        kind, name = _who(node)
         if kind == "user" and self.clicks.users is None:
             self.clicks.places(users=[name])  # which says what is missing
         return bool((getattr(self.clicks, f"{kind}s") == name).any())
@@ -41,7 +42,7 @@ class Clicks:
     def without(self, *nodes: object) -> Clicks:
         """The clicks without those of these sessions and users, and on these items."""
         left = self.clicks
-        for kind, _, name in (str(node).partition(" ") for node in nodes):
+        for kind, name in map(_who, nodes):
             gone: Any = {f"{kind}s": [name]}
             left = left.without(**gone)
         return Clicks(left, self.where)
@@ -51,6 +52,15 @@ class Clicks:
         users = () if self.clicks.users is None else {*self.clicks.users}
         lists = {"session": self.clicks.sessions, "item": self.clicks.items, "user": users}
         return [f"{kind} {name}" for kind, names in lists.items() for name in names]
+
+
+def _who(node: object) -> tuple[str, str]:
+    """Somebody's kind and name, of "session s17"."""
+    kind, _, rest = str(node).partition(" ")
+    name = as_name(rest)
+    if kind not in ("session", "user", "item") or not name:
+        raise InputError(f"name a session, a user or an item, as in 'session s17', not {node!r}")
+    return kind, name
 
 
 @dataclass
@@ -120,14 +130,10 @@ class ShopDraft(Steps):
         """Add what another shop knows; items meet by name."""
         self.bring(theirs, "folders of one --method and --set can, made --like another")
 
-    def kind_of(self, node: str) -> str:
-        """Whether it is a session, a user or an item."""
-        kind, _, name = node.partition(" ")
-        if kind not in ("session", "user", "item") or not name:
-            raise InputError(
-                f"name a session, a user or an item, as in 'session s17', not {node!r}"
-            )
-        return kind
+    def asked(self, node: object) -> tuple[str, str]:
+        """Whether it is a session, a user or an item; and its name, written as in tables."""
+        kind, name = _who(node)
+        return kind, f"{kind} {name}"
 
     def commit(self, verb: str, progress: Progress) -> Step:
         """Make the draft the current state, whole or not at all."""
@@ -165,6 +171,7 @@ class RecommenderFolder(Folder):
     emptied = staticmethod(Recommender.clone)
     shared = frozenset({"reading", "least_rows"})
     files = "CLICKS"
+    residual_: float | None = None
 
     def recommend(
         self,
@@ -192,6 +199,7 @@ class RecommenderFolder(Folder):
         if out is not None:
             rows = ((*row[:3], f"{row.score:.17g}") for row in found)
             write_table(Path(out), rows, _KINDS)
+        self.residual_ = getattr(draft.learner, "residual_", None)  # of these solutions
         return found
 
     def audit(self, *batches: Any, **reading: Any) -> Audit:
@@ -199,7 +207,8 @@ class RecommenderFolder(Folder):
         if batches:
             raise InputError("no attack is tried on clicks: the sums show rare pairs; give no data")
         draft = self._loaded()
-        return audit_items(draft.learner, least_sessions=draft.record.least_rows)
+        found = audit_items(draft.learner, least_sessions=draft.record.least_rows)
+        return replace(found, erased=self.erased())
 
     def export(self, path: str | Path, *, least_rows: int | None = None) -> None:
         """Write the recommender as one file for `NextItem.opened`, without rare items and pairs.

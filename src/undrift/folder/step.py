@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 
+from undrift.cells import as_text
 from undrift.datasets.archives import Array
 from undrift.errors import InputError
 from undrift.folder import releases, store
@@ -75,9 +76,9 @@ class Steps:
         """Of hashes: its own, then those of folders that were merged; predicting needs none."""
         return read_keys(self.folder, self.version.record)
 
-    def kind_of(self, node: str) -> str:
-        """What somebody is who is to be taken out; an error where nobody can be."""
-        return "node"
+    def asked(self, node: object) -> tuple[str, str]:
+        """What somebody is who is to be taken out, and the name as tables have it."""
+        return "node", as_text(node)
 
     def take(self, reading: Mapping[str, Any]) -> Self:
         """Itself, with what was said about how to read tables on top of what is remembered."""
@@ -103,7 +104,8 @@ class Steps:
         gone = taken_out(self.folder, self.content_hash(batch, self.keys[0]))
         what = gone.verb.removeprefix("forget-") if gone else ""
         hows = {"revise": "it was replaced by a corrected one", "forget": "it was taken out"}
-        how = hows.get(what, f"a {what} was taken out of it, so leave out its rows,")
+        one = "an" if what == "item" else "a"
+        how = hows.get(what, f"{one} {what} was taken out of it, so leave out its rows,")
         when = f" ({how} in step {gone.step})" if gone else ""
         shown = "; ".join(map(str, self.record.batches[-6:])) or "none"
         raise InputError(
@@ -243,7 +245,7 @@ class Steps:
         try:  # the step is taken: what follows can be made good later
             self.version = version
             self.repair()
-        except (OSError, InputError) as error:
+        except Exception as error:  # whatever a card or an audit stumbles over
             self.notes.append(f"the step is taken, but {error}; the next step completes it")
         return Step(Line(**entry.model_dump(), result=version.sha), tuple(self.notes))
 

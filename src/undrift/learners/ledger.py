@@ -109,6 +109,11 @@ class Ledger:
     def _check_unknown(self, known: set[str], *, again: bool) -> None:
         """Refuse a batch without an entry, unless `again` says that it is in, in whatever parts."""
         if self.complete and not again:
+            if any(known & {*held.before} for held in self.held):
+                raise InputError(
+                    "this batch is in without some of its rows, or in another version; give it as "
+                    f"it is in now ({_NOTHING})"
+                )
             raise InputError(
                 "this batch is not in: it was never observed like this, or was forgotten already; "
                 "give a batch exactly as it was observed, or say again=True if its rows are in "

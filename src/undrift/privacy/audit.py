@@ -84,6 +84,7 @@ class Audit:
     examples: bool = False
     bound: str = ""  # what noise proves
     unjudged: tuple[str, ...] = ()
+    erased: tuple[str, ...] = ()  # the steps of a folder that took somebody out
 
     @property
     def passed(self) -> bool:
@@ -276,4 +277,4 @@ def lines(found: Audit) -> list[str]:
     for finding in found.findings:
         how = "" if finding.measured else ", foretold"
         texts.append(f"{finding.where}: {finding.attack} ({finding.tried}): {finding.text}{how}")
-    return texts
+    return [*texts, *found.erased]

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from undrift.privacy.audit import Audit, AuditedSum, Behind
 from undrift.recommend.base import LEAST_SESSIONS, Recommender
-from undrift.recommend.sums import TOGETHER
+from undrift.recommend.sums import counting
 from undrift.storage.state import pack
 
 
@@ -17,7 +16,8 @@ def audit_items(learner: Recommender, *, least_sessions: int = LEAST_SESSIONS) -
     """Look at what a recommender keeps: a pair that one session has gives that session away.
 
     Broken is an item or a pair with fewer than `least_sessions` sessions, in a period of its own
-    where periods are kept apart. Cost: a pass over the sums.
+    where periods are kept apart. `past` and `next` are pairs within a few clicks: both before one
+    more, and in this order. Cost: a pass over the sums.
 
     >>> from undrift.recommend import NextItem, as_interactions
     >>> shop = NextItem().observe(as_interactions((["s", "s"], ["tea", "cup"])))
@@ -26,14 +26,16 @@ def audit_items(learner: Recommender, *, least_sessions: int = LEAST_SESSIONS) -
     """
     layers = learner.kept_.layers
     behind, broken = [], []
-    for name, parts in (
-        ("items", [sums.counts.numpy() for sums in layers.values()]),
-        ("pairs", [sp.tril(sums.pairs[TOGETHER].half(), -1).data for sums in layers.values()]),
-    ):
-        counts = np.concatenate([*(part[part > 0] for part in parts), np.zeros(0, np.int64)])
-        if not len(counts):
-            continue
-        counted: Any = {"thinnest": float(counts.min()), "typical": float(np.median(counts))}
+    parts = {"items": [sums.counts.numpy() for sums in layers.values()]}
+    for sums in layers.values():
+        for key, name in counting(sums.pairs).items():
+            beside = sums.pairs[key].half().tocoo()
+            parts.setdefault(name, []).append(beside.data[beside.row != beside.col])
+    for name, found in parts.items():
+        counts = np.concatenate([*(part[part > 0] for part in found), np.zeros(0, np.int64)])
+        counted: Any = {}
+        if len(counts):
+            counted = {"thinnest": float(counts.min()), "typical": float(np.median(counts))}
         behind.append(Behind(name, learner.sessions_, len(counts), **counted))
         if few := int((counts < least_sessions).sum()):
             broken.append(

@@ -14,13 +14,13 @@ import torch
 from torch import Tensor
 
 from undrift.analytic.additive import arranged
-from undrift.cells import as_text, fits
+from undrift.cells import fits
 from undrift.checks import checked
 from undrift.errors import InputError
 from undrift.learners.ledger import Ledger
 from undrift.learners.parameters import Parameters, check_positive
 from undrift.machine import check_device
-from undrift.recommend.interactions import Array, Histories, Interactions, as_interactions
+from undrift.recommend.interactions import Array, Histories, Interactions, as_interactions, as_name
 from undrift.recommend.sums import TOGETHER, ItemSums, Pairs, sessions_by_items
 from undrift.storage.files import load_state, save_state
 from undrift.storage.state import State, pack, packed_bytes, unpack
@@ -67,6 +67,11 @@ class Kept:
         counts = sum((sums.counts for sums in some.values()), torch.zeros(len(self.items)))
         items = tuple(self.items[i] for i in counts.nonzero().flatten())
         return Kept(items, {age: arranged(sums, self.items, items) for age, sums in some.items()})
+
+    def by_name(self) -> Kept:
+        """With the items in sorted order, which tells nothing of when they came."""
+        items = tuple(sorted(self.items))
+        return Kept(items, {k: arranged(s, self.items, items) for k, s in self.layers.items()})
 
 
 @dataclass(kw_only=True)
@@ -133,7 +138,10 @@ class Recommender(Parameters):
     # what a method implements, as pure functions -----------------------------------------
 
     def _pairs(self, batch: Interactions) -> dict[str, Pairs]:
-        """What is kept of a batch: matrices over its items. If there are any, one is `together`."""
+        """What is kept of a batch: matrices over its items. If there are any, one is `together`.
+
+        Where fewer sessions may stand behind a number of `name`, `name_sessions` counts them.
+        """
         clicked = sessions_by_items(batch)
         return {TOGETHER: Pairs.of(clicked.T @ clicked, symmetric=True)}
 
@@ -165,7 +173,7 @@ class Recommender(Parameters):
         `batch`: anything that `as_interactions` takes. One that is in already is an error, unless
         `again=True`. Cost: the pairs of the batch, and a pass over the sums.
         """
-        clicks = as_interactions(batch)
+        clicks = self._learnable(as_interactions(batch))
         known = self._ledger().observed(clicks.digest, again=again)
         self.kept_, self.batches_ = self.kept_.plus(self._sums(clicks)), known
         return self
@@ -219,11 +227,12 @@ class Recommender(Parameters):
         Only sessions that differ are subtracted and added. Sessions that were taken out stay out.
         """
         self._check_whole()
-        was, now = as_interactions(before), as_interactions(after)
+        was, now = as_interactions(before), self._learnable(as_interactions(after))
         ledger = self._ledger()
         held, earlier = ledger.find(was.digest, again=again)
         out = list(earlier)
-        still = np.isin(now.sessions, was.sessions[out])  # given again, and to stay out
+        away = {*was.sessions[out]}
+        still = np.array([name in away for name in now.sessions], bool)  # given, and to stay out
         known = ledger.forgotten(held)
         if not still.all():
             known = ledger.revised(held, now.digest, (), again=again)
@@ -238,13 +247,22 @@ class Recommender(Parameters):
         self.batches_ = known
         return Revised(int(gone.sum()), int(come.sum()))
 
-    def merge(self, other: Self, *, again: bool = False) -> Self:
-        """Add all that another learner knows, such as that of another shop; items meet by name."""
+    def merge(self, other: Self, *, again: bool = False, guarded: bool = False) -> Self:
+        """Add all that another learner knows, such as that of another shop; items meet by name.
+
+        After merging one of a guarded file nothing can be forgotten, so `guarded=True` must say
+        that it is meant.
+        """
         if type(other) is not type(self):
             raise InputError(f"{self.display} merges with {self.display}, not {other!r}")
         self._check_same_params(other.params(), "the other learner has", self._solving)
         if (self.half_life is None) != (other.half_life is None):
             raise InputError("one learner keeps periods apart and the other not; set half_life")
+        if self.items_ and other.guarded_ > self.guarded_ and not guarded:
+            raise InputError(
+                "the other learner is of a guarded file: after merging, nothing could be forgotten "
+                "here; merge both into a new learner, or say guarded=True (nothing was changed)"
+            )
         known = self._ledger().merged(other._ledger(), again=again)
         self.kept_, self.batches_ = self.kept_.plus(other.kept_), known
         self.guarded_ = max(self.guarded_, other.guarded_)
@@ -273,7 +291,7 @@ class Recommender(Parameters):
         """All sums as one; with a half-life in float64, each period by its age."""
         layers = dict(self.kept_.layers)
         if not layers:
-            raise InputError("nothing was observed yet; call observe(interactions) first")
+            raise InputError("nothing is known: observe sessions first (or all were forgotten)")
         if self.half_life is not None:
             newest = max(map(int, layers))
             for age, sums in layers.items():
@@ -308,6 +326,8 @@ class Recommender(Parameters):
         `exclude`: items to leave out, or "history" for those of the history. Without a known item
         in the history there is nothing to go by, and the list is empty.
         """
+        if isinstance(history, str):
+            raise InputError(f"a history is a list of items, as in [{history!r}]")
         return next(self.recommendations([history], k, exclude))
 
     def recommendations(
@@ -320,7 +340,7 @@ class Recommender(Parameters):
             raise InputError(f"exclude is a list of items or 'history', not {exclude!r}")
         self.settle()  # which says if nothing was observed
         asked, known = Histories.of(histories), {*self.items_}
-        always = set() if isinstance(exclude, str | None) else {*map(as_text, exclude)}
+        always = set() if isinstance(exclude, str | None) else {*map(as_name, exclude)}
         width = max(1, _AT_ONCE // max(1, len(known)))
         for start in range(0, len(asked), width):
             for place, scores in enumerate(self.scores(asked[start : start + width]).cpu(), start):
@@ -342,11 +362,11 @@ class Recommender(Parameters):
         [('pen', 0.0), ('tea', 0.012)]
         """
         self.settle()
-        if as_text(item) not in self.items_:
+        if (item := as_name(item)) not in self.items_:
             raise InputError(f"item {item!r} is not known; items_ lists those that are")
         names, known = Histories.of([history]).names(0), {*self.items_}
         clicks = [name for name in names if name in known]
-        alone = self.scores([[name] for name in clicks])[:, self.items_.index(as_text(item))]
+        alone = self.scores([[name] for name in clicks])[:, self.items_.index(item)]
         weights = torch.tensor(self._weights(clicks), dtype=torch.float64)
         parts = iter((weights * alone.double().cpu()).tolist())
         return [(name, next(parts) if name in known else 0.0) for name in names]
@@ -358,14 +378,16 @@ class Recommender(Parameters):
 
         `batches=False`: without the list of batches, for whoever keeps one.
         `least_sessions`: without the items and pairs that fewer sessions stand behind, in each
-        period. Nothing can be forgotten from such a state.
+        period, and without the list of batches. Nothing can be forgotten from such a state, and a
+        batch that is in is not recognised.
         """
         kept = self.kept_
         if check_count("least_sessions", least_sessions) > 1:
             layers = {age: sums.guarded(least_sessions) for age, sums in kept.layers.items()}
-            kept = Kept(kept.items, layers).checked()
+            kept = Kept(kept.items, layers).checked().by_name()
         tensors, values = pack(kept.layers)
-        if self.batches_ is not None and batches:
+        # a guess of a small batch could be compared with the list
+        if self.batches_ is not None and batches and least_sessions == 1:
             values |= pack(self.batches_, _BATCHES)[1]
         values[_ITEMS], values[_GUARDED] = list(kept.items), max(self.guarded_, least_sessions)
         return State(self.name, self.params(), tensors, values)
@@ -416,14 +438,21 @@ class Recommender(Parameters):
 
     # inside ------------------------------------------------------------------------------
 
+    def _takes_sets(self) -> bool:
+        return not self.needs_order
+
+    @final
+    def _learnable(self, batch: Interactions) -> Interactions:
+        if not batch.ordered and not self._takes_sets():
+            raise InputError(
+                f"these sessions are sets without an order, and {self.display} learns from the "
+                "order of clicks; give a time for each, or take Ease or NextItem(mix=1.0)"
+            )
+        return batch
+
     @final
     def _sums(self, batch: Interactions) -> Kept:
         """The sums of a batch, per period where age counts."""
-        if self.needs_order and not batch.ordered:
-            raise InputError(
-                f"these sessions are sets without an order, and {self.display} learns from the "
-                "order of clicks; give a time for each, or take Ease"
-            )
         if self.half_life is None:
             parts = {"": batch}
         elif batch.periods is None:
@@ -453,7 +482,7 @@ class Recommender(Parameters):
     @final
     def _check_whole(self) -> None:
         if not self.items_:
-            raise InputError("nothing was observed yet, so there is nothing to forget or revise")
+            raise InputError("nothing is known, so there is nothing to forget or revise")
         if self.guarded_ > 1:
             raise InputError(
                 f"this state lacks the pairs of fewer than {self.guarded_} sessions, so nothing "

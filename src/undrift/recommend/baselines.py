@@ -13,7 +13,7 @@ from torch import Tensor
 from undrift.learners.parameters import check_not_negative
 from undrift.recommend.base import Recommender
 from undrift.recommend.interactions import Array, Histories, Interactions
-from undrift.recommend.sums import TOGETHER, ItemSums, Pairs, cuts_of
+from undrift.recommend.sums import SESSIONS, TOGETHER, ItemSums, Pairs, cuts_of, sessions_by_pairs
 from undrift.sparse import Csr
 
 _NEXT = "next"
@@ -55,7 +55,8 @@ class Popularity(Recommender):
 class LastItem(Recommender):
     """What followed the last item most often; ties go by popularity.
 
-    Kept: how often each item followed each other one, and X'X, which guards rare pairs.
+    Kept: how often each item followed each other one and in how many sessions, and X'X. These
+    guard rare pairs.
 
     >>> from undrift.recommend import as_interactions
     >>> shop = LastItem().observe(as_interactions((list("sstt"), ["tea", "cup", "tea", "pot"])))
@@ -69,7 +70,10 @@ class LastItem(Recommender):
 
     def _pairs(self, batch: Interactions) -> dict[str, Pairs]:
         past, future = cuts_of(batch, np.array([1]))
-        return super()._pairs(batch) | {_NEXT: Pairs.of(past.T @ future, symmetric=False)}
+        return super()._pairs(batch) | {
+            _NEXT: Pairs.of(past.T @ future, symmetric=False),
+            _NEXT + SESSIONS: sessions_by_pairs(batch, 1, symmetric=False),
+        }
 
     def _solve(self, sums: ItemSums) -> _Linear:
         counts = sums.counts.double()

@@ -11,13 +11,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
+from re import compile as pattern
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 
-from undrift.cells import as_text, is_table
+from undrift.cells import as_text, fits, is_table
 from undrift.datasets.columns import as_table, as_times, column_names, read_pieces, texts
 from undrift.datasets.tables import check_columns
 from undrift.errors import InputError
@@ -25,6 +27,25 @@ from undrift.graphs.inputs import LARGEST
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Names = Iterable[str] | None
+_WHOLE = pattern(r"(-?(?:0|[1-9][0-9]*))\.0+")  # a whole number, as some tables write it
+
+
+def as_name(value: Any) -> str:
+    r"""The one way to write a name: `7` for 7.0 and "7.0", no blanks or NULs around it, NFC.
+
+    A missing value is the empty text.
+
+    >>> as_name(7.0), as_name("7.0"), as_name("007"), as_name(" tea\0")
+    ('7', '7', '007', 'tea')
+    """
+    if isinstance(value, list | tuple | dict | set | bytes | np.ndarray):
+        raise InputError(f"a name is one text or number, not {value!r}; give each its own place")
+    empty = isinstance(value, np.datetime64 | np.timedelta64) and np.isnat(value)
+    if empty or type(value).__name__ in ("NAType", "NaTType"):  # of pandas
+        return ""
+    text = normalize("NFC", as_text(value).strip("\0 "))
+    whole = _WHOLE.fullmatch(text) if text.endswith("0") else None
+    return whole[1] if whole else text
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +69,7 @@ class Histories:
         if isinstance(x, Interactions):
             return cls(x.items, x.item, x.starts)
         try:
-            lists = [None if isinstance(each, str) else [*map(as_text, each)] for each in x]
+            lists = [None if isinstance(each, str) else [*map(as_name, each)] for each in x]
         except TypeError:
             lists = [None]
         known = [each for each in lists if each is not None]
@@ -78,7 +99,7 @@ class Histories:
         place = np.array([columns.get(name, -1) for name in self.items.tolist()], np.int64)
         item = place[self.item] if len(place) else self.item
         known = np.concatenate([[0], np.cumsum(item >= 0)])
-        return Histories(np.array(items), item[item >= 0], known[self.starts])
+        return Histories(np.array(items, object), item[item >= 0], known[self.starts])
 
     def weighted(self, weights: Array, columns: int) -> sp.csr_matrix:
         """A row per history: `weights[age]` for each item, age 0 the last; they add."""
@@ -209,7 +230,7 @@ def as_interactions(
       Times are numbers or ISO dates.
     - `(sessions, items)`, in the order of the clicks, or `(sessions, items, times)`: arrays.
     - A bipartite graph, which has no order: a SciPy matrix with a row per session and a column per
-      item, or its edges as `[2, edges]` (PyG's `edge_index`).
+      item, PyG's `HeteroData` with one kind of edges, a `Data`, or edges as `[2, edges]`.
 
     `user`: the column with who a session belongs to. `period`, in which `half_life` counts: a
     column of whole numbers, such as the month, the same for all clicks of a session; or a number,
@@ -230,15 +251,15 @@ def as_interactions(
                 "entries out"
             )
         x, where, ordered = (found.row, found.col), "the matrix", False
-    elif getattr(x, "ndim", 0) == 2 and len(x) == 2:
-        x, ordered = (x[0], x[1]), False
+    elif (edges := _edges(x)) is not None:
+        x, ordered = (edges[0], edges[1]), False
     columns: dict[str, Any]
     if isinstance(x, str | Path) or is_table(x):
         wanted = {"session": session, "item": item, "time": time, "user": user}
         wanted["period"] = period if isinstance(period, str) else None
         where = str(x) if isinstance(x, str | Path) else "the table"
         columns = _columns(x, {role: name for role, name in wanted.items() if name is not None})
-    elif isinstance(x, tuple | list) and len(x) in (2, 3):
+    elif isinstance(x, tuple) and len(x) in (2, 3):
         parts = (p.detach().cpu().numpy() if isinstance(p, torch.Tensor) else p for p in x)
         parts = (part if isinstance(part, np.ndarray) else [*part] for part in parts)
         columns = dict(zip(("session", "item", "time"), parts, strict=False))
@@ -247,12 +268,12 @@ def as_interactions(
         raise InputError(
             f"cannot read interactions from a {type(x).__name__}; give a .csv or .parquet file, a "
             "table with a row per click, a tuple (sessions, items) or (sessions, items, times), or "
-            "a bipartite graph: SciPy or [2, edges]"
+            "a bipartite graph: SciPy or [2, edges]; a basket is a row per item as well"
         )
     made = replace(_made(columns, where), ordered=ordered)
     if not ordered or period is None or isinstance(period, str):
         return made
-    if not timed or not period > 0:
+    if not timed or not fits(float, period) or not period > 0:
         raise InputError(
             f"period={period!r} is a length of time, above 0, and needs a time for every click"
         )
@@ -260,12 +281,35 @@ def as_interactions(
     return replace(made, periods=_periods(np.floor(first / period), where))
 
 
+def _edges(x: Any) -> Any:
+    """The edges of a bipartite graph, `[2, edges]`, if it is one."""
+    if is_table(x):
+        return None
+    if (kinds := getattr(x, "edge_types", None)) is not None:
+        if len(kinds) != 1:
+            raise InputError(
+                f"this graph has {len(kinds)} kinds of edges; give those of one, as in "
+                "data['user', 'likes', 'item'].edge_index"
+            )
+        return x[kinds[0]].edge_index
+    if (edges := getattr(x, "edge_index", None)) is not None:
+        return edges
+    if getattr(x, "ndim", 0) != 2:
+        return None
+    if len(x) != 2 or "int" not in str(x.dtype) or (x <= 1).all():
+        raise InputError(
+            f"an array of {len(x)} x {x.shape[1]} is [2, edges] with numbers of sessions and "
+            "items; give a table of sessions by items as scipy.sparse.csr_matrix(array)"
+        )
+    return x
+
+
 def _columns(x: Any, named: dict[str, str]) -> dict[str, Any]:
     """The cells of each role, names as text."""
     table = as_table(x, "the table")
     there = column_names(table)
     if (time := named.get("time")) and time not in there:
-        way = "name it, or say time=None if the rows are in the order of the clicks"
+        way = "name it, or if rows are in the order of the clicks say time=None (--in-order)"
         raise InputError(f"{table} has no column {time!r}, only {', '.join(there)}; {way}")
     check_columns(table, there, list(named.values()))
     found: dict[str, list[Any]] = {role: [] for role in named}
@@ -317,9 +361,9 @@ def _codes(values: Any, where: str, what: str) -> tuple[Array, Array]:
                 f"{what} {known[0]} in row {row} of {where} is negative, as a missing value is; "
                 "leave such rows out, or give names as texts"
             )
-        names = known.astype(str)
+        names = known.astype(str).astype(object)
     else:
-        cells = [as_text(value).rstrip("\0") for value in values]
+        cells = [as_name(value) for value in values]
         if "" in cells:
             raise InputError(
                 f"row {cells.index('') + 1} of {where} names no {what}; fill it in, or leave the "
@@ -327,7 +371,7 @@ def _codes(values: Any, where: str, what: str) -> tuple[Array, Array]:
             )
         place: dict[str, int] = {}
         code = np.array([place.setdefault(cell, len(place)) for cell in cells], np.int64)
-        names = np.array(list(place), dtype=str)
+        names = np.array(list(place), dtype=object)  # one long name costs its own letters alone
     order = np.argsort(names)
     return names[order], np.argsort(order)[code]
 
@@ -380,8 +424,7 @@ def _named(known: Array, names: Names, what: str) -> Array:
     names = () if names is None else names
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise InputError(f"give {what}s as a list of names, as in [{names!r}]")
-    asked = np.array([as_text(name) for name in names], dtype=str)
-    missing = asked[~np.isin(asked, known)]
-    if len(missing):
-        raise InputError(f"there is no {what} {str(missing[0])!r} in this batch; check the name")
-    return np.isin(known, asked)
+    asked, there = dict.fromkeys(map(as_name, names)), {*known.tolist()}
+    if missing := [name for name in asked if name not in there]:
+        raise InputError(f"there is no {what} {missing[0]!r} in this batch; check the name")
+    return np.array([name in asked for name in known.tolist()], dtype=bool)

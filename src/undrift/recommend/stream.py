@@ -46,6 +46,7 @@ class SessionStream:
 
     holds: ClassVar[str] = "sessions"
     evaluator: ClassVar[str] = "undrift.evaluation.ranking:evaluate_ranking"
+    overview: ClassVar[str] = "undrift.reporting.terminal:shown_periods"
     returning: ClassVar[bool] = False
 
     periods: tuple[Interactions, ...]

@@ -6,7 +6,7 @@ order of adding and subtracting gives the same bits, and what was forgotten leav
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -22,6 +22,7 @@ from undrift.recommend.interactions import Array, Interactions
 
 UNIT = 2**16  # a weight of 1 as a whole number
 TOGETHER = "together"  # the pairs that count sessions with both items: X'X, the diagonal too
+SESSIONS = "_sessions"  # `next_sessions` counts the sessions behind each pair of `next`
 _DENSE = 500  # items up to which every eigenvalue is looked for
 
 
@@ -127,25 +128,35 @@ class ItemSums(Additive):
     def guarded(self, least: int) -> ItemSums:
         """Without what fewer than `least` sessions stand behind: items, and pairs of items.
 
-        A pair is counted in whichever order it came. Of a diagonal the sum alone is kept, spread
-        over items by their sessions: one of its numbers may stand on few. That of a symmetric
-        matrix is stretched until it is positive definite.
+        Every number of a pair that is left has so many sessions behind it: that of a pair in one
+        order has them in this order. Of a diagonal the sum alone is kept, spread over items by
+        their sessions: one of its numbers may stand on few. That of a symmetric matrix is
+        stretched until it is positive definite.
         """
         enough = self.counts >= least
         counts, made = (self.counts * enough).numpy(), {}
-        if TOGETHER in self.pairs:
-            often = self.pairs[TOGETHER].whole()
-            often.setdiag(0)
-            often = often >= least
         for name, pairs in self.pairs.items():
-            half = pairs.half()
-            beside = half.multiply(often)
+            half, behind = pairs.half(), self._behind(name).tocoo()
+            often = (behind.data >= least) & (behind.row != behind.col)
+            places = behind.row[often], behind.col[often]
+            beside = half.multiply(sp.csr_matrix((np.ones(often.sum(), int), places), half.shape))
             diagonal = counts * (half.diagonal() @ enough.numpy() / max(1, counts.sum()))
             if pairs.symmetric:
                 diagonal = np.ceil(diagonal * _stretch(beside + beside.T, diagonal))
             kept = beside + sp.diags(np.rint(diagonal).astype(np.int64), dtype=np.int64)
             made[name] = Pairs.of(kept, symmetric=pairs.symmetric)
         return replace(self, counts=self.counts * enough, pairs=made)
+
+    def _behind(self, name: str) -> sp.csr_matrix:
+        """How many sessions stand behind each number of a matrix of pairs."""
+        own = name if name.endswith(SESSIONS) else name + SESSIONS
+        return self.pairs[own if own in self.pairs else TOGETHER].half()
+
+
+def counting(pairs: Iterable[str]) -> dict[str, str]:
+    """The matrices that count sessions, and what a sentence calls what they count."""
+    names = {TOGETHER: "pairs"}
+    return {k: names.get(k, k.removesuffix(SESSIONS)) for k in pairs if k in names or SESSIONS in k}
 
 
 def _stretch(beside: Any, diagonal: Array) -> float:
@@ -181,3 +192,30 @@ def cuts_of(batch: Interactions, weights: Array) -> tuple[sp.csr_matrix, sp.csr_
         for clicks in (batch, backwards)  # what is before a cut of the other is after it
     )
     return past, future[::-1]
+
+
+def sessions_by_pairs(batch: Interactions, within: int, *, symmetric: bool) -> Pairs:
+    """How many sessions have item j at most so many clicks after item i.
+
+    `symmetric`: in any order, and before a last click. These are the sessions behind each number
+    beside the diagonals of `S'T`, for `within` twice the weights but one, and of `S'S`, for the
+    weights but one.
+    """
+    session, item, n = batch.session, batch.item, len(batch.items)
+    if symmetric:
+        session, item = (np.delete(part, batch.starts[1:] - 1) for part in (session, item))
+    rows, codes = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for distance in range(1, within + 1):
+        at = np.flatnonzero(session[distance:] == session[:-distance])
+        if not len(at):
+            break
+        one, other = item[at].astype(np.int64), item[at + distance].astype(np.int64)
+        if symmetric:
+            one, other = np.maximum(one, other), np.minimum(one, other)
+        rows.append(session[at][one != other])
+        codes.append((one * n + other)[one != other])
+    pairs, place = np.unique(np.concatenate(codes), return_inverse=True)
+    shape = len(batch.sessions), len(pairs)
+    there = sp.csr_matrix((np.ones(len(place)), (np.concatenate(rows), place)), shape)
+    found = there.getnnz(axis=0).astype(np.int64), (pairs // n, pairs % n)
+    return Pairs.of(sp.csr_matrix(found, shape=(n, n)), symmetric=symmetric)

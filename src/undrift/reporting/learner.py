@@ -84,7 +84,8 @@ def audit_tables(found: Audit) -> list[Table]:
     for attack in found.findings:
         known = "-" if attack.figure is None else "tried" if attack.measured else "foretold"
         attacks.add_row(attack.where, attack.attack, attack.text, known, attack.tried)
-    return [table for table in (kept, behind, attacks) if table.row_count]
+    gone = plain_table("Taken out", {"step": "text"}, [[text] for text in found.erased])
+    return [table for table in (kept, behind, attacks, gone) if table.row_count]
 
 
 def history_table(lines: Sequence[Line]) -> Table:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from math import isnan, nan
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -125,7 +126,7 @@ def cost_table(result: Result) -> Table:
     parts = ", ".join(f"{name} {spent:.2f}" for name, spent in phases if spent >= 0.005)
     total = f"{sum(spent for _, spent in phases):.2f}"
     peak = "unknown" if cost.peak_memory_mb is None else size(1e6 * cost.peak_memory_mb)
-    drift = "not measured (the method has no embeddings)"
+    drift = "not measured (the method has no embeddings)" if result.matrix.by_class else ""
     if result.drift:
         last = "undefined" if result.drift[-1] is None else percent(result.drift[-1], 2)
         most = max((value for value in result.drift if value is not None), default=0.0)
@@ -135,7 +136,7 @@ def cost_table(result: Result) -> Table:
         ["threads", str(cost.threads)],
         ["peak memory", peak],
         ["kept state", size(1e6 * cost.state_mb)],
-        ["drift of task 0", drift],
+        *([["drift of task 0", drift]] if drift else []),
     ]
     return plain_table("Cost", {"what": "text", "value": "text"}, rows)
 
@@ -201,13 +202,19 @@ def stream_header(
 
 def shown_stream(stream: Any, published_edges: int | None = None) -> list[Any]:
     """What `undrift streams --show` prints of a stream: lines, then a table of its parts."""
-    rows = stream.describe()
-    if stream.holds == "sessions":
-        return _shown_sessions(stream, rows)
+    found: list[Any] = resolve_name(stream.overview)(stream, stream.describe(), published_edges)
+    return found
+
+
+def shown_tasks(
+    stream: TaskStream, rows: Sequence[TaskSummary], published_edges: int | None = None
+) -> list[Any]:
+    """What is printed of a graph's stream."""
     return [*map(Text, stream_header(stream, rows, published_edges)), "", tasks_table(rows)]
 
 
-def _shown_sessions(stream: Any, rows: Sequence[PeriodSummary]) -> list[Any]:
+def shown_periods(stream: Any, rows: Sequence[PeriodSummary], _: int | None = None) -> list[Any]:
+    """What is printed of a stream of sessions."""
     sizes = f"{sum(row.sessions for row in rows):,} sessions, {sum(r.new for r in rows):,} items"
     origin = [Text(f"{what}: {value}") for what, value in stream.provenance.items()]
     names = {"period": "name", **dict.fromkeys(rows[0]._fields[1:], "number")}

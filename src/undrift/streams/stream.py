@@ -72,6 +72,7 @@ class TaskStream:
 
     holds: ClassVar[str] = "graphs"
     evaluator: ClassVar[str] = "undrift.evaluation.loop:evaluate_tasks"
+    overview: ClassVar[str] = "undrift.reporting.terminal:shown_tasks"
 
     graph: Graph
     classes: tuple[tuple[int, ...], ...]

@@ -28,7 +28,8 @@ def figures(shown: Shown) -> Iterator[Figure]:
     if len(shown.groups) < len(shown.every):
         caption += " Where classes come back, A_t is over the classes seen, after each grading."
     title = "Learning curves on %s"
-    yield from of_all_streams(shown.every, "learning-curves", title, caption, curves_figure)
+    if shown.every or not shown.compared:  # runs by series alone have curves of those
+        yield from of_all_streams(shown.every, "learning-curves", title, caption, curves_figure)
     for key, metric in METRICS.items():
         if metric.of is None and (groups := shown.having(key)):
             name = symbol(key, "%s%s")
