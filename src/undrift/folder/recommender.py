@@ -117,7 +117,7 @@ class ShopDraft(Steps):
 
     def merge(self, theirs: Self) -> None:
         """Add what another shop knows; items meet by name."""
-        self.bring(theirs, "folders of one --method and --set can, made --like another")
+        self.bring(theirs, "folders of one method and settings can, made like another (--like)")
 
     def kind_of(self, node: str) -> str:
         """Whether it is a session, a user or an item."""
