@@ -13,7 +13,14 @@ from undrift.errors import InputError
 from undrift.learners.adr import Adr
 from undrift.learners.bare import Bare
 from undrift.learners.base import Learner
-from undrift.learners.registry import METHODS, REGISTRY, known_method, method_class, recorded_name
+from undrift.learners.registry import (
+    METHODS,
+    REGISTRY,
+    known_method,
+    make_learner,
+    method_class,
+    recorded_name,
+)
 
 ADR = "undrift.learners.adr:Adr"
 
@@ -56,6 +63,7 @@ def test_a_method_spelled_out() -> None:
     assert method_class(ADR) is Adr
     assert ADR in METHODS
     assert known_method(here) == "bare"
+    assert make_learner(Adr, epochs=3).params()["epochs"] == 3
     assert METHODS[here].display == "Bare"
     assert here not in list(METHODS)
     for wrong in ("no.such:Thing", "math:pi"):

@@ -221,12 +221,14 @@ def learner_of(state: State, path: str | Path, *, device: str | None = None) -> 
         return make_learner(state.method, **params).load(state)
 
 
-def make_learner(name: str, /, **params: Any) -> Learner:
-    """A learner by its name, with some hyperparameters set.
+def make_learner(name: str | type[Learner], /, **params: Any) -> Learner:
+    """A learner by its name or class, with some hyperparameters set.
 
     >>> make_learner("adr", gamma=0.1).params()["gamma"]
     0.1
     """
+    if isinstance(name, type):
+        return name.from_params(**params)
     if name == DEFAULT and params.get("epsilon") is not None:
         from undrift.learners.private_propagation import PrivatePropagation
 
