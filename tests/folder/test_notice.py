@@ -90,7 +90,7 @@ def test_unknown_nodes_and_their_groups(folder: LearnerFolder, tmp_path: Path) -
     ("asked", "message"),
     [
         ({"unknown": 1.5}, r"false-alarm rate between 0 and 1, such as 0.05, not 1.5"),
-        ({"groups": True}, r"say which those are, as unknown 0.05"),
+        ({"groups": True}, r"say which those are, as unknown=0.05"),
     ],
 )
 def test_what_cannot_be_asked(folder: LearnerFolder, asked: Any, message: str) -> None:

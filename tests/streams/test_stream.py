@@ -96,6 +96,7 @@ def test_parts_that_make_no_stream_are_named(make, message):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
+        ({"base": None}, "the 6 classes of this graph arrive.*base=3, increment=3"),
         ({"base": 0}, "base must be between 1 and the 6 classes.*not 0"),
         ({"base": "2"}, "base must be a whole number, not '2'"),
         ({"increment": 0}, "increment must be 1 class or more.*not 0"),

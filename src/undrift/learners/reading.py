@@ -14,11 +14,11 @@ from undrift.analytic.groups import grouped, principal
 from undrift.analytic.novelty import Strangeness
 from undrift.errors import InputError
 from undrift.graphs import Encoding, Graph, ReceptiveField, Scaling
-from undrift.learners.nodes import Nodes, node_index
+from undrift.learners.nodes import Nodes, node_index, placed
 from undrift.learners.novelty import SMOOTHED, smoothed
 from undrift.learners.parameters import Parameters
 from undrift.sharing import is_shared
-from undrift.streams.any_graph import as_graph
+from undrift.streams.any_graph import as_graph, with_class_ids
 from undrift.typing import Progress, silent
 
 EXACT = 1e-9
@@ -34,6 +34,7 @@ UNKNOWN = -1
 """
 
 Strange = Literal["energy", "softmax"]
+SELDOM = 0.05  # the false-alarm rate where none is given
 _LOOKS = 256  # random directions through which rows are seen to be grouped
 
 
@@ -55,7 +56,8 @@ class Reading(Parameters):
     """What a learner answers. It says how by `_scores`, and two more functions if it can.
 
     `learned_` is what it knows, in its own dataclass. `scaling_`: the units that columns are put
-    into, or the encoding that rows of tables came in; None: as given.
+    into, or the encoding that rows of tables came in; None: as given. `columns_`: their names, if
+    a pair of tables had some.
     """
 
     display: ClassVar[str]  # in tables and figures; the name without it
@@ -64,6 +66,7 @@ class Reading(Parameters):
     device: str = "cpu"
     learned_: Any = field(default=None, init=False, repr=False, compare=False)
     scaling_: Scaling | Encoding | None = field(default=None, init=False, repr=False, compare=False)
+    columns_: tuple[str, ...] | None = field(default=None, init=False, repr=False, compare=False)
 
     @abstractmethod
     def _scores(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
@@ -162,9 +165,10 @@ class Reading(Parameters):
         strangeness = self._strangeness(graph, "tell how strange known nodes look")
         return strangeness.novelty(self._looked_at(strangeness, graph, nodes)[1])
 
-    def groups(self, graph: Any, nodes: Nodes) -> Tensor:
+    def groups(self, graph: Any, nodes: Nodes | None = None) -> Tensor:
         """A group number for each of these nodes, 0 for the largest: a guess at new classes.
 
+        Without `nodes`, of those that `predict(graph, unknown=0.05)` calls unknown, in their order.
         Only additive learners can tell it, from their sums.
 
         >>> from undrift import Propagation
@@ -174,6 +178,7 @@ class Reading(Parameters):
         [0]
         """
         strangeness = self._strangeness(graph, "group nodes")
+        nodes = self.novelty(graph) > 1 - SELDOM if nodes is None else nodes
         known = self.learned_
         drawn = torch.Generator().manual_seed(0)
         looks = torch.randn(strangeness.weights.shape[0], _LOOKS, generator=drawn).to(
@@ -186,8 +191,9 @@ class Reading(Parameters):
 
     def score(self, graph: Any, nodes: Nodes | None = None) -> float:
         """The share of labelled nodes that are predicted right, 0 to 1; of all, or of `nodes`."""
-        graph = as_graph(graph)
+        graph = with_class_ids(graph)
         index = node_index(nodes, graph).cpu()
+        graph = graph.numbered()
         labels = graph.labelled().cpu()[index]
         known = labels >= 0
         if not bool(known.any()):
@@ -255,8 +261,7 @@ class Reading(Parameters):
         self, strangeness: Strangeness, graph: Any, nodes: Nodes | None, *, scored: bool = False
     ) -> tuple[Tensor, Tensor]:
         """Scores, if asked for, and distances averaged over neighbours, of all or these nodes."""
-        graph = as_graph(graph)
-        index = None if nodes is None else node_index(nodes, graph)
+        graph, index = placed(as_graph(graph), nodes)
         field = None if index is None else ReceptiveField.of(graph, index, SMOOTHED)
         inner, around = (graph, None) if field is None else (field.graph, field.nodes)
         scores, raw = self._seen(strangeness, graph, around, scored=scored)
@@ -301,6 +306,13 @@ class Reading(Parameters):
 
     @final
     def _check_width(self, graph: Graph) -> None:
+        columns = graph.names.columns
+        if columns and self.columns_ and columns != self.columns_:
+            raise InputError(
+                f"the columns of this table are {', '.join(columns[:20])}, and learned were "
+                f"{', '.join(self.columns_[:20])}; give the same in the same order, as in "
+                'nodes[["id", *learner.columns_]]'
+            )
         if graph.num_features != self.learned_.num_features:
             raise InputError(
                 f"this graph has {graph.num_features} features per node, but "
@@ -316,8 +328,8 @@ class Reading(Parameters):
 
 def alarm_rate(unknown: float) -> float:
     """The false-alarm rate, if it is one."""
-    if not 0 < unknown < 1:
+    if not isinstance(unknown, int | float) or not 0 < unknown < 1:
         raise InputError(
-            f"unknown must be a false-alarm rate between 0 and 1, such as 0.05, not {unknown}"
+            f"unknown must be a false-alarm rate between 0 and 1, such as 0.05, not {unknown!r}"
         )
     return unknown
