@@ -78,7 +78,7 @@ def as_texts(cells: Iterable[Any], what: str) -> list[str]:
     cells = list(cells)
     for cell in cells:
         if isinstance(cell, _FLOATS) and abs(float(cell)) >= LARGEST:
-            problem = f"holds {as_text(cell)} as a float, which has lost the last digits"
+            problem = f"holds {float(cell):.17g} as a float, which has lost the last digits"
             way = "read the column as text, as a table turns numbers into floats if one is missing"
             raise InputError(f"{what} {problem}; {way}")
     return [as_text(cell) for cell in cells]

@@ -8,19 +8,12 @@ from typing import Any
 
 import pytest
 
-from undrift import plugins
+from undrift import make_learner, plugins
 from undrift.errors import InputError
 from undrift.learners.adr import Adr
 from undrift.learners.bare import Bare
 from undrift.learners.base import Learner
-from undrift.learners.registry import (
-    METHODS,
-    REGISTRY,
-    known_method,
-    make_learner,
-    method_class,
-    recorded_name,
-)
+from undrift.learners.registry import METHODS, REGISTRY, known_method, method_class, recorded_name
 
 ADR = "undrift.learners.adr:Adr"
 

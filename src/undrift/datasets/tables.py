@@ -16,9 +16,9 @@ from undrift.datasets import columns as table
 from undrift.datasets.archives import Array
 from undrift.errors import InputError
 from undrift.formatting import counted, percent
-from undrift.graphs import Encoding, Graph, Names
+from undrift.graphs import Encoding, Graph
 from undrift.graphs.inputs import as_class_ids
-from undrift.graphs.names import plain_ids
+from undrift.graphs.names import Names, plain_ids
 
 LEAVE_OUT = (
     'leave such edges out, with undrift.read_tables(..., unknown_edges="drop") or '

@@ -4,7 +4,6 @@ from undrift.graphs.encoding import Encoding
 from undrift.graphs.field import Hop, ReceptiveField, narrowed, receptive_field
 from undrift.graphs.graph import Graph, disjoint_union
 from undrift.graphs.graph_set import GraphSet, Pooling
-from undrift.graphs.names import Names
 from undrift.graphs.normalise import NORMALISATIONS, Normalisation, normalise
 from undrift.graphs.scaling import Scaling
 from undrift.typing import public_names
@@ -15,7 +14,6 @@ __all__ = [
     "Graph",
     "GraphSet",
     "Hop",
-    "Names",
     "Normalisation",
     "Pooling",
     "ReceptiveField",
