@@ -15,6 +15,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MISSING = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "None")
 """What a missing cell is written as, beside None and NaN."""
 
+_FLOATS = float | np.floating
+LARGEST = 2**53  # whole numbers below this are exact as floats
+
 _MISSING = ("NAType", "NaTType")  # of pandas: a cell with nothing in it
 
 
@@ -31,17 +34,18 @@ class Table(dict[str, list[Any]]):
             table = table.collect()
         names = table if isinstance(table, Mapping) else getattr(table, "column_names", None)
         for column in table.columns if names is None else names:
+            if str(column) in self:
+                problem = f"has two columns {str(column)!r}; give every column its own name"
+                raise InputError(f"{name} {problem}")
             cells = table[column]
             if isinstance(cells, np.ndarray) and cells.dtype.kind in "mM":  # of ns: numbers
                 cells = cells.astype(f"{cells.dtype.kind}8[us]")
-            # NumPy and pandas, Polars, PyArrow
-            ways = (getattr(cells, way, None) for way in ("tolist", "to_list", "to_pylist"))
-            way = next((way for way in ways if way is not None), None)
-            values = cells if way is None else way()
-            if isinstance(values, str) or not isinstance(values, Iterable):
-                problem = f"must be a list, a cell per row, not {values!r}"
+            if (values := as_list(cells)) is None:
+                problem = f"must be a list, a cell per row, not {cells!r}"
                 raise InputError(f"column {str(column)!r} of {name} {problem}")
             self[str(column)] = [None if type(v).__name__ in _MISSING else v for v in values]
+        index = getattr(table, "index", None)  # of pandas, which is no column
+        self.index = None if callable(index) else getattr(index, "name", None)
         lengths = {len(cells): column for column, cells in self.items()}
         if len(lengths) > 1:
             problem = " and ".join(
@@ -60,11 +64,33 @@ def is_table(x: Any) -> bool:
     return isinstance(x, Mapping) or (named and hasattr(x, "__getitem__"))
 
 
+def as_list(x: Any) -> list[Any] | None:
+    """The values of a list, an array, a tensor or a column, as plain ones; None of a single one."""
+    # NumPy, pandas and torch, Polars, PyArrow
+    ways = (getattr(x, way, None) for way in ("tolist", "to_list", "to_pylist"))
+    way = next((way for way in ways if way is not None), None)
+    values = x if way is None else way()
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        return None
+    return list(values)
+
+
+def as_texts(cells: Iterable[Any], what: str) -> list[str]:
+    """Cells as text; a float that cannot tell its last digit is an error, as ids would be mixed."""
+    cells = list(cells)
+    for cell in cells:
+        if isinstance(cell, _FLOATS) and abs(float(cell)) >= LARGEST:
+            problem = f"holds {float(cell):.17g} as a float, which has lost the last digits"
+            way = "read the column as text, as a table turns numbers into floats if one is missing"
+            raise InputError(f"{what} {problem}; {way}")
+    return [as_text(cell) for cell in cells]
+
+
 def as_text(value: Any) -> str:
     """One value as text: whole floats as integers, none and NaN as nothing."""
-    if value is None or (isinstance(value, float | np.floating) and math.isnan(value)):
+    if value is None or (isinstance(value, _FLOATS) and math.isnan(value)):
         return ""
-    if isinstance(value, float | np.floating) and value.is_integer():
+    if isinstance(value, _FLOATS) and value.is_integer():
         return str(int(value))
     return str(value).strip()
 

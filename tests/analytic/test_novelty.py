@@ -354,4 +354,6 @@ def test_no_group_joins_two_unknown_classes() -> None:
     learner = Propagation().observe(graph.subgraph(labels < 2))
     new = labels >= 2
     found = learner.groups(graph, new)
+    told = learner.groups(graph), learner.groups(graph, learner.novelty(graph) > 0.95)
+    assert told[0].tolist() == told[1].tolist() != []
     assert all(len(labels[new][found == i].unique()) == 1 for i in found.unique())

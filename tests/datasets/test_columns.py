@@ -203,7 +203,7 @@ def test_labels_become_class_ids(labels: list[str], ids: list[int], names: dict[
     assert (found.tolist(), called) == (ids, names)
 
 
-@pytest.mark.parametrize("label", ["1.5", "-2", "nan", "inf", "1e30"])
+@pytest.mark.parametrize("label", ["1.5", "-2", "inf", "1e30"])
 def test_numbers_that_are_no_class_are_refused(label: str) -> None:
     with pytest.raises(InputError, match=f"column 'y' holds '{label}'; write classes as whole"):
         as_class_ids(["0", label, "1"], "column 'y'")

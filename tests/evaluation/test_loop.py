@@ -92,6 +92,9 @@ def test_what_cannot_be_graded_is_not_run() -> None:
         evaluate(learner, stream, splits=())
     with pytest.raises(InputError, match="has no test node"):
         evaluate(learner, replace(stream, test=torch.zeros_like(stream.test)))
+    for pair in ((learner, stream.graph), (RunningMean, stream), (stream, learner)):
+        with pytest.raises(InputError, match=r"from_graph\(data, base=2|a learner comes first"):
+            evaluate(*pair)  # type: ignore[arg-type]
     assert learner.classes_ == ()
 
 

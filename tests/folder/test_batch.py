@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from undrift import LearnerFolder, Propagation, as_graph
 from undrift.errors import InputError
 from undrift.folder.batch import Batch, read_batch
 from undrift.folder.hashing import content_hash, node_hashes
@@ -102,6 +103,42 @@ def test_objects_of_other_libraries_go_by_numbers() -> None:
     for wrong in ([], 3):
         with pytest.raises(InputError, match="cannot read a graph from"):
             read(wrong)
+
+
+def test_networkx_graphs_keep_their_names_in_a_folder(tmp_path: Path) -> None:
+    nx = pytest.importorskip("networkx")
+
+    def month(*colours: str) -> Any:
+        graph = nx.cycle_graph([f"{colours[0]}-{i}" for i in range(12)])
+        for i, node in enumerate(graph):
+            graph.nodes[node].update(x=[float(i % 2), len(colours[0])], label=colours[i % 2])
+        return graph
+
+    desk, jan = LearnerFolder.new(tmp_path / "desk", Propagation(gamma=0.1)), month("red", "blue")
+    step = desk.observe(jan)
+    desk.observe(as_graph(month("green", "yellow")))
+    assert set(desk.show().record.classes) == {"red", "blue", "green", "yellow"}
+    assert repr(desk).endswith("step 2, 2 batches)")
+    assert repr(step).startswith("Step(1: observe, 12 nodes")
+    found = desk.predict(jan, np.arange(12) == 3)
+    assert [row["id"] for row in found] == desk.predict(jan, ["red-3"]).ids.tolist() == ["red-3"]
+    assert desk.forget(jan, np.array(["red-3"])).line.rows_subtracted
+    for nodes in ("red-4", 5):
+        with pytest.raises(InputError, match=r"not .*; write \["):
+            desk.predict(jan, nodes)
+    with pytest.raises(InputError, match=r"observe.*NODES EDGES"):
+        desk.observe(None)
+
+
+def test_words_for_a_missing_label_are_none_but_classes_that_were_learned() -> None:
+    table = {"id": [0, 1, 2], "x": [1, 2, 3], "label": ["NA", "fine", "?"]}
+    edges = {"source": [0], "target": [1]}
+    for files in ((table, edges), table):
+        assert (read(files).labels, read(files).repairs.missing_labels) == (["", "fine", ""], 2)
+        assert read(files, aliases={"NA": "NA"}).labels == ["NA", "fine", ""]
+    masks = Graph.from_arrays(np.eye(3), []).with_masks(train=np.ones((3, 10), dtype=bool))
+    with pytest.raises(InputError, match=r"10 columns.*train_mask\[:, 0\]"):
+        read(masks)
 
 
 def test_the_hashes_of_data_are_the_same_for_ever() -> None:

@@ -19,7 +19,10 @@ from undrift.folder.columns import matched_columns
     ("there", "words"),
     [
         (["a", "b"], r"nodes.csv lacks 1 of the 3 columns .*'c' with 7.5 in every row"),
-        (["a", "b", "c", "d"], r"has 1 column not learned: 'd'; .*--ignore d; .*new learner"),
+        (
+            ["a", "b", "c", "d"],
+            r"has 1 column not learned: 'd'; .*ignore .--ignore d.; .*new learner",
+        ),
         (["a", "b", "c", "d", "e"], r"has 2 columns not learned: 'd', 'e'"),
         (["a", "b", "C"], r"lacks 1 of the 3 columns learned: 'c' .* rename 'C' to 'c'"),
     ],

@@ -79,7 +79,9 @@ def test_a_new_learner_without_the_column(
 
 
 def test_a_column_that_was_learned_cannot_be_ignored(folder: LearnerFolder, desk: Any) -> None:
-    with pytest.raises(InputError, match=r"'x3' was learned.*leave out --ignore x3.*new learner"):
+    with pytest.raises(
+        InputError, match=r"'x3' was learned.*out of ignore .--ignore x3.*new learner"
+    ):
         folder.observe(desk.month(2), ignore=["x3"])
     folder.observe(desk.month(2))
 
@@ -89,7 +91,7 @@ def test_new_columns_are_left_out_as_the_sentence_says(
 ) -> None:
     files = with_column(with_column(desk.month(2), "colour of card", "red"), "day", "2021-03-31")
     told = refused(folder, files)
-    typed = re.search(r"add (--ignore .*?);", told)
+    typed = re.search(r"put it into ignore \((--ignore .*?)\);", told)
     assert typed is not None
     assert "docs/first-year.md" in told
     words = ["learner", "observe", str(folder.path), *map(str, files), *shlex.split(typed[1])]
@@ -108,6 +110,6 @@ def test_cells_that_cannot_be_used_are_left_out_as_the_sentence_says(
     told = " ".join(capsys.readouterr().err.split())
     assert "the date '2021-03-31'" in told
     assert "'home town': row 1 has nothing" in told
-    typed = re.search(r"leave columns out with (--ignore .*?) \(", told)
+    typed = re.search(r"leave columns out with ignore \((--ignore .*?);", told)
     assert typed is not None
     assert start([*words, *shlex.split(typed[1])]) == 0

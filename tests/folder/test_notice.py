@@ -86,7 +86,7 @@ def test_unknown_nodes_and_their_groups(folder: LearnerFolder, tmp_path: Path) -
     assert calm.noticed == found.noticed
     with pytest.raises(InputError, match=r"between 0\.001 and 1.*1\.5"):
         folder.predict(asked, unknown=1.5)
-    with pytest.raises(InputError, match=r"as unknown 0\.05"):
+    with pytest.raises(InputError, match=r"unknown=0\.05"):
         folder.predict(asked, groups=True)
 
 

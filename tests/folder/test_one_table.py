@@ -105,7 +105,7 @@ def test_tables_with_and_without_edges_do_not_mix(ward: LearnerFolder, tmp_path:
     with pytest.raises(InputError, match="learned tables without edges"):
         ward.observe((file, file))
     raw = LearnerFolder.new(tmp_path / "raw", scale="none")
-    with pytest.raises(InputError, match="without --scale none"):
+    with pytest.raises(InputError, match=r"without scale=.none. .--scale none"):
         raw.observe(file, **READING)
     settings = {"epsilon": 5.0, "class_list": NAMES}
     odd = table(24)

@@ -93,12 +93,10 @@ def test_edges_from_anything(edges):
     ("edges", "message"),
     [
         ([[0, 1], [1, 2], [2, 0]], r"not of shape \(3, 2\); transpose it if it has a row per edge"),
-        ([0, 1], r"edges must be a matrix \[2, edges\]"),
         ([[[0]], [[1]]], r"not of shape \(2, 1, 1\)"),
         ([[0, 3], [1, 0]], "an edge names node 3, but the 3 nodes are numbered from 0; drop that"),
         ([[0.5], [1.0]], "edges must be whole numbers"),
         ([["a"], ["b"]], "edges must be an array of numbers, not of <U1"),
-        ([[0, 1], [1]], "edges must be an array of numbers"),
     ],
 )
 def test_wrong_edges_are_refused(edges, message):
@@ -134,7 +132,6 @@ def test_labels_from_anything(labels):
         ([[0, 1], [1, 0], [0, 0]], r"one per node, not \(3, 2\)"),
         ([0.5, 1, 2], "labels must be whole numbers"),
         ([np.inf, 1, 2], "labels must be whole numbers"),
-        (["a", "b", "c"], "labels must be an array of numbers, not of <U1"),
     ],
 )
 def test_wrong_labels_are_refused(labels, message):

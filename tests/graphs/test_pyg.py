@@ -68,7 +68,6 @@ def weighted(target, *weights):
     [
         (Data(edge_index=torch.tensor([[0], [1]])), "no node features `x`; set data.x first"),
         (Data(x=torch.eye(2)), "no edges `edge_index`; set data.edge_index first"),
-        (weighted(5, 1.0), "an edge names node 5"),
         (weighted(1, 1.0, 1.0), r"edge_weight must be 1 numbers, one per edge, not of shape \(2,"),
         (weighted(1, torch.nan), "edge weights contain NaN or infinity"),
     ],

@@ -116,8 +116,11 @@ def test_some_nodes_are_a_list_an_array_or_a_mask() -> None:
 @pytest.mark.parametrize(
     ("nodes", "message"),
     [
-        (3, r"nodes must be a list of node numbers, not 3; write \[3\]"),
-        ("abc", "nodes must be a list or array of node numbers or a mask, not 'abc'"),
+        (3, r"nodes must be .*, not 3; write \[3\]"),
+        ("abc", "nodes must be .*, not 'abc'"),
+        (torch.ones(60, 10, dtype=torch.bool), r"10 columns.*data.test_mask\[:, 0\]"),
+        (["a"], r"no ids, not \['a'\]"),
+        ({3}, "write sorted"),
         ([[1], [2, 3]], "nodes must be a list or array"),
         ([0.5], "give nodes as a list of whole numbers"),
         ([60], "node 60 is not there: the 60 nodes are numbered from 0"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from undrift import plugins
+from undrift import make_learner, plugins
 from undrift.errors import InputError
 from undrift.learners.adr import Adr
 from undrift.learners.bare import Bare
@@ -56,6 +56,7 @@ def test_a_method_spelled_out() -> None:
     assert method_class(ADR) is Adr
     assert ADR in METHODS
     assert known_method(here) == "bare"
+    assert make_learner(Adr, epochs=3).params()["epochs"] == 3
     assert METHODS[here].display == "Bare"
     assert here not in list(METHODS)
     for wrong in ("no.such:Thing", "math:pi"):

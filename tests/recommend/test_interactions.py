@@ -105,7 +105,7 @@ def test_periods_by_column_by_time_and_by_batch() -> None:
     with pytest.raises(InputError, match="must be whole numbers"):
         as_interactions(GOOD).in_period(1.5)  # type: ignore[arg-type]
     for months in (["1", "inf", "2"], [1, 1e300, 2]):
-        with pytest.raises(InputError, match="must be whole numbers"):
+        with pytest.raises(InputError, match=r"must be whole numbers|lost the last digits"):
             as_interactions({**GOOD, "month": months}, period="month")
     for rows, period in (((["s"], ["a"]), 2.0), (GOOD, timedelta(30))):
         with pytest.raises(InputError, match="needs a time for every click"):

@@ -158,7 +158,7 @@ def test_all_wrong_columns_at_once_and_then_without_them(tmp_path: Path) -> None
     edges.write_text("source,target\na,b\n", encoding="utf-8")
     sentence = (
         r"column 'x' .* row 2 has '1e39' \(also column 'why not': row 1 has nothing, column 'day': "
-        r"row 1 has 'mon'\); .* --ignore x --ignore 'why not' --ignore day "
+        r"row 1 has 'mon'\); .*--ignore x --ignore 'why not' --ignore day;"
     )
     with pytest.raises(InputError, match=sentence):
         import_graph(nodes, edges, out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from undrift import Graph, InputError
+from undrift import Graph, InputError, Propagation, load, read_tables
 from undrift.streams.any_graph import as_batch, as_graph
 from undrift.streams.task import Task, as_task
 
@@ -139,25 +140,9 @@ def test_tuples_of_arrays(parts: tuple[Any, Any]) -> None:
     check(as_graph([*parts, np.array(Y)]))
 
 
-NAType = type("NAType", (), {})  # what pandas has where nothing is
-
-
-class Frame:
-    """Columns by name, as pandas (`tolist`) and Polars (`to_list`) have them."""
-
-    def __init__(self, way: str, **columns: list[Any]) -> None:
-        self._way, self._cells, self.columns = way, columns, list(columns)
-
-    def __getitem__(self, name: str) -> Any:
-        return type("Series", (), {self._way: lambda _: self._cells[name]})()
-
-
 def tables(kind: str, nodes: dict[str, Any], edges: dict[str, Any]) -> tuple[Any, Any]:
     if kind == "dict":
         return nodes, {name: np.array(cells) for name, cells in edges.items()}
-    if kind in ("tolist", "to_list"):
-        nodes = {name: [NAType() if c is None else c for c in v] for name, v in nodes.items()}
-        return Frame(kind, **nodes), Frame(kind, **edges)
     made = pytest.importorskip(kind)
     make = made.table if kind == "pyarrow" else made.DataFrame
     return make(nodes), make(edges)
@@ -167,12 +152,12 @@ NODES = {"id": [7, 8, 9], "a": X[:, 0].tolist(), "label": ["x", None, "w"], "b":
 LINKS = {"source": [7, 8], "target": [8, 9]}
 
 
-@pytest.mark.parametrize("kind", ["dict", "tolist", "to_list", "pyarrow", "pandas", "polars"])
+@pytest.mark.parametrize("kind", ["dict", "pyarrow", "pandas", "polars"])
 def test_two_tables(kind: str) -> None:
     check(as_graph(tables(kind, NODES, LINKS)), [1, -1, 0], undirected=True)
     plain = {"id": ["7.0", "8", "9"], "v": X.tolist()}  # a column of lists, two columns of edges
     wanted = {"from": [7.0, 8.0], "to": ["8", "9"]}
-    if kind not in ("pandas", "polars", "pyarrow"):
+    if kind == "dict":
         plain["id"] = [7.0, "8", 9]
         check(as_graph(tables(kind, plain, wanted)), None, undirected=True)
 
@@ -188,6 +173,7 @@ def test_two_tables(kind: str) -> None:
         ({**NODES, "a": ["red", 1, 2]}, LINKS, "column 'a'.*turn words into numbers"),
         ({**NODES, "a": [None, 1, 2]}, LINKS, "column 'a'.*fill the gaps"),
         ({**NODES, "b": [1, 2]}, LINKS, "table of nodes have 3 in 'label' and 2 in 'b' rows"),
+        (NODES, {"source": [float(2**60)], "target": [8]}, "'source'.*lost the last digits.*text"),
     ],
 )
 def test_tables_that_are_no_graph(nodes: Any, edges: Any, why: str) -> None:
@@ -211,9 +197,23 @@ def test_what_is_no_graph_is_named_with_all_that_is_taken(x: Any, named: str) ->
             read(x)
 
 
-def test_one_table_is_no_graph_yet() -> None:
+def test_one_table_is_no_graph_yet_and_neither_are_parts_of_data() -> None:
     with pytest.raises(InputError, match=r"builtins\.dict is one table.*Graph\.from_table"):
         as_graph(NODES)
+    twice = pytest.importorskip("pandas").DataFrame([[1, 2, 3]], columns=["id", "b", "b"])
+    with pytest.raises(InputError, match="two columns 'b'"):
+        as_graph((twice, LINKS))
+    with pytest.raises(InputError, match=r"DataLoader.*give.*Data"):
+        as_graph(torch.utils.data.DataLoader([1]))  # type: ignore[arg-type]
+    data = pyg(y=torch.tensor(Y))
+    with pytest.raises(InputError, match=r"give dataset\[0\]"):
+        as_graph([data])
+    from torch_geometric.data import Batch
+
+    with pytest.raises(InputError, match=r"y of this PyG Batch are of nodes.*Data\(x=batch.x"):
+        as_graph(Batch.from_data_list([data, data]))
+    with pytest.raises(InputError, match=r"sparse tensor.*data\.adj_t"):
+        as_graph(pyg(edge_index=torch.eye(3).to_sparse()))
 
 
 def test_a_learner_refuses_classes_by_name() -> None:
@@ -222,7 +222,55 @@ def test_a_learner_refuses_classes_by_name() -> None:
     for node, name in enumerate(("mule", "fine")):
         graph.nodes[node].update(x=[1.0], label=name)
     tables = {"id": ["a", "b"], "label": ["mule", "2"], "age": [1, 2]}, {"s": ["a"], "t": ["b"]}
-    for batch in (graph, tables):
-        with pytest.raises(InputError, match=r"'mule' is a name.*LearnerFolder"):
-            as_batch(batch)
+    learner = Propagation().observe(([[1.0], [0.0]], [[0], [1]], [0, 1]))
+    task = Task(as_graph(tables), torch.tensor([True, True]))
+    for batch in (graph, tables, as_graph(graph), as_graph(tables), task):
+        for verb in (as_batch, learner.score):
+            with pytest.raises(InputError, match=r"'mule' is a name.*LearnerFolder"):
+                verb(batch)
     assert as_graph(tables).labelled().tolist() == [1, 0]
+    assert as_batch(as_graph(tables).with_labels(torch.tensor([1, 0]))) is not None
+    for label in (torch.tensor(1), True):
+        graph.nodes[0]["label"] = graph.nodes[1]["label"] = label
+        graph.nodes[0]["x"] = torch.ones(1, requires_grad=True)
+        assert as_batch(graph).labelled().tolist() == [1, 1]  # type: ignore[union-attr]
+
+
+def test_nodes_go_by_their_ids_where_a_batch_has_some() -> None:
+    rows = {"id": [5, 4, 3, 2, 1, 0], "x": list(range(6)), "label": [0, 1] * 3}
+    edges = {"source": [5, 3, 1], "target": [4, 2, 0]}
+    learner = Propagation(gamma=0.1).observe((rows, edges))
+    every = learner.predict((rows, edges))
+    for nodes in (["0"], ["0", "4"], np.array(["4"]), [False] * 5 + [True]):
+        at = [5] if isinstance(nodes[0], bool) else [5 - int(n) for n in nodes]
+        assert learner.predict((rows, edges), nodes).tolist() == every[at].tolist()
+        assert len(learner.novelty((rows, edges), nodes)) == len(at)
+        assert 0 <= learner.score((rows, edges), nodes) <= 1
+    for nodes, why in (([0], "node number 5.*has the id 5; write '0'"), ([9], "no node '9'")):
+        with pytest.raises(InputError, match=why):
+            learner.forget((rows, edges), nodes)
+    assert learner.forget((rows, edges), ["0"]).class_rows() == {0: 3, 1: 2}
+    named = {**rows, "id": list("abcdef")}, {"source": ["a"], "target": ["b"]}
+    assert learner.predict(named, [1]).tolist() == learner.predict(named, ["b"]).tolist()
+
+
+def test_columns_keep_the_order_that_was_learned(tmp_path: Path) -> None:
+    rows = {"id": [0, 1, 2], "a": [0, 1, 2], "b": [5, 3, 1], "label": [0, 1, 1]}
+    edges = {"source": [0], "target": [1]}
+    learner = Propagation(gamma=0.1, hops=1).observe((rows, edges))
+    learner.save(tmp_path / "learner", least_rows=1)
+    turned = {name: rows[name] for name in ("id", "b", "a", "label")}, edges
+    for known in (learner, load(tmp_path / "learner"), learner.sibling()):
+        assert known.columns_ == ("a", "b")
+        with pytest.raises(InputError, match=r"b, a, .*a, b; .*columns_"):
+            known.observe(turned)
+    with pytest.raises(InputError, match=r"b, a, .*a, b; .*columns_"):
+        learner.predict(turned)
+
+
+def test_a_word_for_a_missing_label_is_no_class() -> None:
+    with pytest.warns(UserWarning, match="1 label read as missing"):
+        found = as_graph(({**NODES, "label": ["NA", "1", "0"]}, LINKS))
+    assert found.labelled().tolist() == [-1, 1, 0]
+    asked = read_tables({**NODES, "label": ["NA", "1", "0"]}, LINKS, classes=["NA"])
+    assert asked.class_names == {0: "0", 1: "1", 2: "NA"}

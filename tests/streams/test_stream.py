@@ -96,10 +96,10 @@ def test_parts_that_make_no_stream_are_named(make, message):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
+        ({"base": None}, "the 6 classes of this graph arrive.*base=3, increment=3"),
         ({"base": 0}, "base must be between 1 and the 6 classes.*not 0"),
         ({"base": "2"}, "base must be a whole number, not '2'"),
         ({"increment": 0}, "increment must be 1 class or more.*not 0"),
-        ({"increment": 1.5}, "increment must be a whole number, not 1.5"),
         ({"order": [0, 1, 2, 3, 4, 7]}, r"missing \[5\], unknown \[7\]"),
         ({"order": [0, 1, 2, 3, 4, 5, 5]}, r"repeated \[5\]\); give a permutation of \[0, 1"),
         ({"order": "labels"}, r"unknown order 'labels' .*choose one of: label, random"),

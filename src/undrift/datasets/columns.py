@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from undrift.cells import Table, as_text, days, fits, is_table
+from undrift.cells import Table, as_text, as_texts, days, fits, is_table
 from undrift.checks import check_exists
 from undrift.datasets.archives import MORE_MEMORY, Array
 from undrift.errors import InputError
@@ -203,7 +203,7 @@ def texts(piece: Piece, name: str) -> list[str]:
         found = f"row {piece.first + cells.index(odd)} has a {type(odd).__name__}"
         what = f"column {name!r} of {piece.path} must hold texts or numbers, but {found}"
         raise InputError(f"{what}; name another column")
-    return [as_text(value) for value in cells]
+    return as_texts(cells, f"column {name!r} of {piece.path}")
 
 
 class Trouble(NamedTuple):
@@ -245,8 +245,8 @@ def unusable(path: object, troubles: Sequence[Trouble]) -> str:
     others += [f"{len(more) - _SHOWN} more columns"] * (len(more) > _SHOWN)
     also = f" (also {', '.join(others)})" if more else ""
     left_out = ignoring([each.column for each in troubles])
-    way = f"correct the cells, or leave columns out with {left_out} (in Python and in a "
-    way += "stream.toml, name the others as features)"
+    way = f"correct the cells, or leave columns out with ignore ({left_out}; in read_tables and in "
+    way += "a stream.toml, name the others as features)"
     if isinstance(path, Table):
         way = "fill the gaps, turn words into numbers, or leave the column out"
     return f"column {first.column!r} of {path} must hold numbers, but {first}{also}; {way}"

@@ -102,7 +102,15 @@ def splits_of(stream: TaskStream) -> tuple[Split, ...]:
 
 
 def check_fits(learner: Any, stream: Any) -> None:
-    """Reject a learner of graphs on sessions, and one of sessions on graphs."""
+    """Reject what is no learner or no stream, and a learner of graphs on sessions or the like."""
+    if isinstance(learner, type) or not hasattr(learner, "observe"):
+        kind = learner.__name__ if isinstance(learner, type) else type(learner).__name__
+        what = f"the class {kind}" if isinstance(learner, type) else f"a {kind}"
+        way = "undrift.Propagation() or make_learner('adr')"
+        raise InputError(f"a learner comes first, such as {way}, and then a stream; not {what}")
+    if isinstance(stream, type) or not hasattr(stream, "holds"):
+        way = "TaskStream.from_graph(data, base=2, increment=2), or load_stream(name)"
+        raise InputError(f"{type(stream).__name__} is no stream of tasks; make one, as {way}")
     if learner.learns != stream.holds:
         known = ", ".join(fitting_methods(stream.holds))
         raise InputError(

@@ -133,7 +133,9 @@ def evaluate_ranking(
             "some; leave the protocol out"
         )
     if open_world:
-        raise InputError("sessions have no classes that are still to come; leave out --open-world")
+        raise InputError(
+            "sessions have no classes that are still to come; leave out open_world (--open-world)"
+        )
     so_far = so_far or Evaluation({})
     first, learned = stream.first_periods(), so_far.tasks  # learned: the period of what is pending
     clock = PhaseClock(progress, device=learner.device)

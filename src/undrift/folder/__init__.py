@@ -34,10 +34,16 @@ def load(path: str | Path, *, device: str | None = None) -> Learner:
     """
     from pathlib import Path
 
+    from undrift.errors import InputError
     from undrift.folder.store import current_with_state
     from undrift.learners import registry
 
+    if not Path(path).exists():
+        way = "give a file that learner.save(path) wrote, or a learner folder"
+        raise InputError(f"there is no file or folder {path}; {way}")
     if not Path(path).is_dir():
         return registry.load(path, device=device)
     version, state = current_with_state(Path(path))
-    return registry.learner_of(state, version.path, device=device)
+    learner = registry.learner_of(state, version.path, device=device)
+    learner.columns_ = version.record.columns
+    return learner

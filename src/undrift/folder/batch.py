@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
-from shlex import quote
 from typing import Any, Literal
 
 import numpy as np
 import torch
 
 from undrift.cells import is_table
-from undrift.datasets.columns import Where, as_table, column_names
+from undrift.datasets.columns import Where, as_table, column_names, ignoring
 from undrift.datasets.readers import SUFFIXES as PYG
 from undrift.datasets.readers import read_npz, read_pyg
 from undrift.datasets.tables import Repairs, TableGraph, read_table, read_tables
@@ -25,8 +23,10 @@ from undrift.folder.classes import class_name
 from undrift.folder.columns import CHANGED, matched_columns
 from undrift.folder.record import Record, Scale
 from undrift.graphs import Encoding, Graph, Pooling
+from undrift.graphs.names import places
 from undrift.scale.graph_folder import GraphFolder
 from undrift.streams.any_graph import are_graphs, as_graph
+from undrift.streams.split import own_masks
 from undrift.streams.task import Task
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -48,10 +48,15 @@ class Batch:
 
     @classmethod
     def of(cls, graph: Graph) -> Batch:
-        """A graph without names: nodes go by their number, classes by theirs, columns by place."""
+        """A graph: nodes and classes go by their names, or numbers without, columns by place."""
         found = [] if graph.labels is None else graph.labels.unique().tolist()
-        names = {c: str(c) for c in found if c >= 0}
-        return cls(graph, np.arange(graph.num_nodes), names, numbered=graph.nearest is not None)
+        names = {c: graph.names.classes.get(c, str(c)) for c in found if c >= 0}
+        ids = graph.names.nodes
+        if ids is not None and len(set(ids.tolist())) < len(ids):
+            raise InputError("two nodes of this graph have one id as text; rename one of them")
+        numbered = ids is None and graph.nearest is not None
+        ids = np.arange(graph.num_nodes) if ids is None else ids
+        return cls(graph.numbered(), ids, names, numbered=numbered)
 
     @cached_property
     def labels(self) -> list[str]:
@@ -74,17 +79,9 @@ class Batch:
         """The features that a scale is measured on: here, all."""
         return self.graph.features
 
-    def places(self, wanted: Sequence[object]) -> list[int]:
-        """Where the nodes of these ids stand; one that is not there is an error."""
-        place = {name: i for i, name in enumerate(self.words)}
-        if strange := [name for name in map(str, wanted) if name not in place]:
-            near = get_close_matches(strange[0], list(place)[:10_000], n=1)
-            hint = f" (did you mean {near[0]!r}?)" if near else ""
-            raise InputError(
-                f"there is no node {strange[0]!r}{hint} among the {len(place):,} of {self.where}; "
-                "give ids as the column of ids has them"
-            )
-        return [place[str(name)] for name in wanted]
+    def places(self, wanted: Any) -> list[int]:
+        """Where nodes stand, by their ids or under a mask; one that is not there is an error."""
+        return places(wanted, self.ids, self.where)
 
     def has(self, node: object) -> bool:
         """Whether a node of this id is in it."""
@@ -191,15 +188,9 @@ def read_batch(source: Source, known: Record, **how: Any) -> Batch:
     if isinstance(source, Batch):
         batch = source
     elif isinstance(source, TableGraph):
-        batch = Batch(source.graph, source.node_ids, source.class_names, repairs=source.repairs)
-        batch = replace(batch, numbered=source.numbered)
+        batch = Batch(source.graph.numbered(), source.node_ids, source.class_names)
+        batch = replace(batch, repairs=source.repairs, numbered=source.numbered)
     elif not (files := _files(source)):
-        if hasattr(source, "is_directed") and hasattr(source, "nodes"):
-            raise InputError(
-                "a learner folder knows classes by their names, which a NetworkX graph does not "
-                "keep; give a pair of tables (nodes, edges), or undrift.as_graph of it, whose "
-                "classes are numbers"
-            )
         graph = as_graph(source)
         if isinstance(source, Task):
             graph = graph.with_masks(train=source.train, val=source.val, test=source.test)
@@ -229,6 +220,8 @@ def read_batch(source: Source, known: Record, **how: Any) -> Batch:
                 f"file that ends in {', '.join(ALONE)}, not {' '.join(map(str, files))}"
             )
         batch = replace(batch, where=str(first) if isinstance(first, Path) else batch.where)
+    if how.get("labelled", True):
+        own_masks(batch.graph)
     names = {c: class_name(name) for c, name in batch.class_names.items()}
     names = {c: known.aliases.get(name, name) for c, name in names.items() if name != "-1"}
     _check_columns(batch.columns, batch.graph.num_features, known, batch.where)
@@ -251,7 +244,11 @@ def _from_tables(
             f"there is no file or folder {first}; a batch is NODES EDGES, or one table"
         )
     if alone and encoding == "none":
-        other = ", or make a new learner without --scale none" if known.width is None else ""
+        other = (
+            ", or make a new learner without scale='none' (--scale none)"
+            if known.width is None
+            else ""
+        )
         raise InputError(
             f"{first} is one table, and this learner takes a table of nodes with one of edges; "
             f"give NODES EDGES{other}"
@@ -260,12 +257,15 @@ def _from_tables(
         raise InputError(
             f"this learner learned tables without edges; give {first} alone, or make a new learner"
         )
+    # names that an older version read as classes, and those that somebody says are some
+    before = {name for held in known.batches for name in held.labels}
+    classes = before | known.classes.keys() | known.aliases.keys()
     columns, learned = known.columns, [n for n in known.columns or () if n in reading.ignore]
     if learned:
         raise InputError(
-            f"column {learned[0]!r} was learned and cannot be ignored now; leave out --ignore "
-            f"{quote(learned[0])}, or make a new learner that ignores it from its first batch on "
-            f"({CHANGED})"
+            f"column {learned[0]!r} was learned and cannot be ignored now; leave it out of ignore "
+            f"({ignoring(learned[:1])}), or make a new learner that ignores it from its first "
+            f"batch on ({CHANGED})"
         )
     there = column_names(first)
     has_label = not labelled or reading.label in there
@@ -274,7 +274,8 @@ def _from_tables(
         wanted = [name for name in there if name not in special]
         columns = matched_columns(wanted, columns, str(first), neutral)
     features = tuple(columns or ())
-    named: Any = {"id": reading.id, "label": reading.label if labelled else None}
+    label = reading.label if labelled else None
+    named: Any = {"id": reading.id, "label": label, "classes": classes}
     if alone:
         given = None if isinstance(encoding, str) else encoding
         how: Any = {"features": features, "neighbours": reading.neighbours, "encoding": given}
@@ -285,7 +286,8 @@ def _from_tables(
         named |= {"source": reading.source, "target": reading.target, "features": features}
         how = {"undirected": reading.undirected, "unknown_edges": unknown_edges}
         found = read_tables(first, files[1], **named, **how)
-    made = Batch(found.graph, found.node_ids, found.class_names, features, found.repairs)
+    graph = found.graph.numbered()
+    made = Batch(graph, found.node_ids, found.class_names, features, found.repairs)
     return replace(made, numbered=found.numbered)
 
 

@@ -61,6 +61,11 @@ def numbered(
     return ids
 
 
+def _alias(name: str, other: str) -> str:
+    """How to say that a class is another, in Python and on the command line."""
+    return f"aliases={{{name!r}: {other!r}}} (--alias {quote(f'{name}={other}')})"
+
+
 def look_alikes(names: Iterable[str], known: Collection[str]) -> list[str]:
     """A sentence for every new class that is named like a known one, or like no label."""
     found = []
@@ -68,10 +73,10 @@ def look_alikes(names: Iterable[str], known: Collection[str]) -> list[str]:
         if name in known:
             continue
         if other := same_but_for_case(name, known):
-            alias = quote(f"{name}={other}")
+            alias = _alias(name, other)
             found.append(
                 f"class {name!r} is new and differs from {other!r} in case, spaces or Unicode form "
-                f"only; if they are one, forget this batch and observe it with --alias {alias}, or "
+                f"only; if they are one, forget this batch and observe it with {alias}, or "
                 "correct it"
             )
         elif folded(name) in _NOTHING:
@@ -120,12 +125,13 @@ def instead_of_small(
         return {}
     if small_classes == "refuse":
         others = {name: same_but_for_case(name, known) for name in few}
-        hints = [f"{a!r} is {b!r}: --alias {quote(f'{a}={b}')}" for a, b in others.items() if b]
+        hints = [f"{a!r} is {b!r}: {_alias(a, b)}" for a, b in others.items() if b]
         hint = f" (if {hints[0]})" if hints else ""
         raise InputError(
             f"{where} brings {_list(few)}{hint}, and what is kept of a new class with fewer than "
-            f"{least_rows} gives them away; give more at once, or say --small-classes context "
-            "(left out), pool (learned as one) or allow; nothing was changed"
+            f"{least_rows} gives them away; give more at once, or say "
+            "small_classes='context' (--small-classes context), which leaves them out, 'pool', "
+            "which learns them as one, or 'allow'; nothing was changed"
         )
     pooled = sum(few.values()) + known.get(POOL, 0)
     return dict.fromkeys(few, POOL if small_classes == "pool" and pooled >= least_rows else "")
@@ -189,7 +195,7 @@ def check_listed(learner: Learner, names: Iterable[str], where: str) -> None:
     if known is None or not strange:
         return
     other = same_but_for_case(strange[0], known)
-    hint = f"; if it is {other!r}: --alias {quote(f'{strange[0]}={other}')}" if other else ""
+    hint = f"; if it is {other!r}: {_alias(strange[0], other)}" if other else ""
     raise InputError(
         f"{where} has class {strange[0]!r}, which is not in class_list {list(known)}{hint}; with "
         "noise the list is fixed beforehand, as the classes that come tell of single nodes. "

@@ -48,7 +48,7 @@ def matched_columns(
         fixes.append(_lacking(lacking, strange, neutral or {}))
     if strange:
         wrong.append(f"has {counted(len(strange), 'column')} not learned: {_few(strange)}")
-        fixes.append(f"to go on without what is new, add {ignoring(strange)}")
+        fixes.append(f"to go on without what is new, put it into ignore ({ignoring(strange)})")
     if wrong:
         raise InputError(
             f"{where} {' and '.join(wrong)}; {'; '.join(fixes)}; to learn from other columns, make "
@@ -89,8 +89,8 @@ def read_scale(
         if has_noise(learner):
             raise InputError(
                 "robust scaling takes the medians of the first batch, which epsilon does not "
-                f"cover; give public ranges in a file ({_FILE}) as --scale FILE.json, or --scale "
-                "none"
+                f"cover; give public ranges ({_FILE}) as scale (--scale FILE.json), or "
+                "scale='none' (--scale none)"
             )
         return "robust"
     given = scale.as_plain() if isinstance(scale, Encoding) else scale
@@ -124,9 +124,9 @@ def fixed_scale(
         if has_noise(learner) and shown:
             raise InputError(
                 f"the medians or categories of column {shown[0]!r} would come from the batch, "
-                "which epsilon does not cover; make the learner with --scale FILE.json that gives "
-                'every column a public range or its values, as in {"age": {"low": 0, "high": 100}, '
-                '"sex": ["f", "m"]}'
+                "which epsilon does not cover; make the learner with a scale (--scale FILE.json) "
+                "that gives every column a public range or its values, as in "
+                '{"age": {"low": 0, "high": 100}, "sex": ["f", "m"]}'
             )
         few = encoding.rare(batch.some_features(), record.least_rows)
         return record.scale or "robust", encoding, _rare(few, record.least_rows)
@@ -166,7 +166,7 @@ def _notes(batch: Batch | LargeBatch) -> list[str]:
     if batch.columns is not None:
         return [
             "columns are not scaled, as medians of a batch are outside of epsilon; where units "
-            "differ, make the learner anew with public ranges: --scale FILE.json"
+            "differ, make the learner anew with public ranges as scale (--scale FILE.json)"
         ]
     odd = odd_columns(batch.some_features())
     if not odd:
@@ -176,6 +176,6 @@ def _notes(batch: Batch | LargeBatch) -> list[str]:
     which, have = ("column", "has") if len(odd) == 1 else ("columns", "have")
     return [
         f"{which} {shown}{more} of {batch.where}, counted from 0, {have} a far larger spread than "
-        "the others and may decide alone; if that is not meant, make the learner anew with --scale "
-        'robust (in Python scale="robust")'
+        "the others and may decide alone; if that is not meant, make the learner anew with "
+        'scale="robust" (--scale robust)'
     ]

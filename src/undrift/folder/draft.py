@@ -134,7 +134,7 @@ class Draft(Steps):
         if batch.repairs.unknown_edges and not batch.graph.num_edges:
             self.notes.append(
                 "no edge is left: if that is not meant, write ids in the edges as in the nodes, or "
-                "name their columns with --source and --target, and revise"
+                "name their columns with source and target, and revise"
             )
         return held
 
@@ -224,8 +224,8 @@ class Draft(Steps):
         if not (free or same or other.width is None):
             raise InputError(
                 f"{self.folder} and {theirs.folder} are no siblings: they learned other columns, "
-                "or in another order, so their rows cannot be added; make one with --like the "
-                "other before it observes anything"
+                "or in another order, so their rows cannot be added; make one like the "
+                "other (--like) before it observes anything"
             )
         noise = has_noise(self.learner)
         if noise:
@@ -240,8 +240,8 @@ class Draft(Steps):
         checked = checked and not set(self.keys).isdisjoint(theirs.keys)
         self.bring(
             theirs,
-            "a folder made with --like another can; so can folders of one --method and --set that "
-            "have one plan.json as --plan, or, of methods without a plan, one --scale FILE or none",
+            "a folder made like another (--like) can; so can folders of one method and settings "
+            "that have one plan.json (--plan), or, of methods without a plan, one --scale or none",
         )
         first = other if new else mine
         decided = {"columns": first.columns, "width": first.width, "scale": first.scale}
@@ -251,7 +251,7 @@ class Draft(Steps):
             self.record = self.record.changed(assumes_disjoint=True)
             self.notes.append(
                 f"epsilon holds only if no person is in two of these folders: {self.folder}, "
-                f"{theirs.folder}; folders made with --remember-nodes can check that"
+                f"{theirs.folder}; folders with remember_nodes (--remember-nodes) can check it"
             )
 
     def commit(self, verb: str, progress: Progress) -> Step:

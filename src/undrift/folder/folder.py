@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
@@ -42,9 +41,10 @@ class LearnerFolder(Folder):
 
     A batch is a pair of tables (nodes, edges), as paths or in memory (dicts of columns, pandas,
     Polars, PyArrow), or one table without edges (`Graph.from_table`). It may be one file that
-    holds a graph (`.npz`, `.pt`), a `Graph`, a PyG `Data`, or a `Batch` that was `read`; a node
-    then goes by its number. `observe`, `predict` and `forget` take a graph folder as well, which
-    may be larger than memory: in pieces, by `engine`. `tell` is called with an estimate of them.
+    holds a graph (`.npz`, `.pt`), a `Graph`, a PyG `Data`, a NetworkX graph, or a `Batch` that was
+    `read`; where nodes have no ids, they go by their number. `observe`, `predict` and `forget` take
+    a graph folder as well, which may be larger than memory: in pieces, by `engine`. `tell` is
+    called with an estimate of them.
     Each verb happens whole or not at all, whenever the process dies; killed, `observe` and
     `forget` of a graph folder go on where they were.
 
@@ -92,18 +92,16 @@ class LearnerFolder(Folder):
 
     @overload
     def predict(
-        self, batch: Source, nodes: Sequence[object] | None = None, *, out: None = None, **how: Any
+        self, batch: Source, nodes: Any = None, *, out: None = None, **how: Any
     ) -> Predictions: ...
 
     @overload
-    def predict(
-        self, batch: Source, nodes: Sequence[object] | None = None, *, out: str | Path, **how: Any
-    ) -> int: ...
+    def predict(self, batch: Source, nodes: Any = None, *, out: str | Path, **how: Any) -> int: ...
 
     def predict(
         self,
         batch: Source,
-        nodes: Sequence[object] | None = None,
+        nodes: Any = None,
         *,
         unknown: float | None = None,
         groups: bool = False,
@@ -112,7 +110,7 @@ class LearnerFolder(Folder):
         progress: Progress = silent,
         **reading: Any,
     ) -> Predictions | int:
-        """The class of every node, or of those with these ids; labels are not read.
+        """The class of every node, or of those with these ids or under a mask, without its label.
 
         `unknown`: the share of nodes of known classes that may be called `unknown` by mistake; a
         node that looks like no known class gets that word. `groups`: which of them belong
@@ -143,6 +141,7 @@ class LearnerFolder(Folder):
     def learner(self) -> Learner:
         """The learner itself, to be used in memory; changes to it do not reach the folder."""
         found: Learner = super().learner()
+        found.columns_ = self._loaded().record.columns
         return found
 
     def read(self, batch: Source, *, labelled: bool = True, **reading: Any) -> Batch:
@@ -173,5 +172,6 @@ class LearnerFolder(Folder):
             for few in left_small(draft.record):
                 raise InputError(f"{few}; nothing was written")
         names = {"classes": draft.record.classes, "columns": draft.record.columns}
+        draft.learner.columns_ = draft.record.columns
         state = draft.learner.state(batches=False)
         write_atomically(path, state_bytes(state, {"names": json.dumps(names)}))

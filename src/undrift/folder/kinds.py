@@ -17,6 +17,8 @@ from undrift.folder.record import Entry, Held, Line, Record, now, read_history
 from undrift.folder.step import Step, Steps
 from undrift.folder.store import LOCK, Version, check_bytes, create, current, states
 from undrift.formatting import counted
+from undrift.graphs.names import listed_nodes
+from undrift.learners.parameters import Parameters
 from undrift.learners.registry import RECOMMENDERS, make_learner
 from undrift.learners.small_classes import SmallClasses
 from undrift.storage.lock import exclusive
@@ -48,6 +50,11 @@ class Folder:
                 f"undrift.folder.kinds.opened({str(path)!r})"
             )
 
+    def __repr__(self) -> str:
+        known = self.show().record
+        batches = counted(len(known.batches), "batch", "batches")
+        return f"{type(self).__name__}({str(self.path)!r}, step {known.entry.step}, {batches})"
+
     def __fspath__(self) -> str:
         return str(self.path)
 
@@ -55,7 +62,7 @@ class Folder:
     def new(
         cls,
         path: str | Path,
-        method: str | None = None,
+        method: Any = None,
         *,
         settings: Mapping[str, Any] | None = None,
         like: str | Path | Folder | None = None,
@@ -64,8 +71,11 @@ class Folder:
         small_classes: SmallClasses | None = None,
         least_rows: int | None = None,
         scale: str | Path | Mapping[str, Any] | None = None,
+        **unknown: Any,
     ) -> Self:
         """A folder with a learner that has observed nothing.
+
+        `method`: its name, with `settings`, or a learner such as `Adr(epochs=30)` with its own.
 
         `like`: an empty sibling of another folder's learner, which can `merge` with it: rows mean
         the same to both, and hashes of data have the same key. `keep`: so many old states stay.
@@ -85,6 +95,10 @@ class Folder:
         categories. Without it, tables are scaled and graphs without names of columns are not. The
         first batch fixes it for good (`Scaling.of`, `Encoding.of`).
         """
+        if unknown:
+            name, value = next(iter(unknown.items()))
+            way = f"give what a method takes as settings={{{name!r}: {value!r}}}"
+            raise InputError(f"a new folder takes no {name!r}; {way}")
         if keep < 0:
             raise InputError(f"keep must be 0 or more, not {keep}")
         of_nodes = {"small_classes": small_classes, "scale": scale}
@@ -93,6 +107,13 @@ class Folder:
             raise InputError(f"{said[0]} is for learners of nodes; leave it out")
         entry = Entry(step=0, verb="new", time=now())
         record = Record(row=cls.row, entry=entry, keep=keep, remember_nodes=remember_nodes)
+        if isinstance(method, Parameters):
+            if settings or getattr(method, "learned_", None) is not None:
+                raise InputError(
+                    f"a folder begins with a learner that has learned nothing, as it is set; give "
+                    f"{type(method).__name__}(...) anew, without settings beside it"
+                )
+            method, settings = type(method), method.params()
         if like is None:
             key = secrets.token_bytes(32)
             learner = make_learner(method or cls.default, **(settings or {}))
@@ -170,22 +191,23 @@ class Folder:
     def forget(
         self,
         batch: Any,
-        nodes: Sequence[object] | None = None,
+        nodes: Any = None,
         *,
         progress: Progress = silent,
         **reading: Any,
     ) -> Step:
         """Be as if this batch had never been observed; give it with the content it had then.
 
-        `nodes`: only those of its nodes with these ids, and their edges; a node may be in other
-        batches too, which `forget_node` finds.
+        `nodes`: only those of its nodes with these ids, or under this mask, and their edges; a node
+        may be in other batches too, which `forget_node` finds.
         """
         if nodes is None:
             return self._change("forget", batch, None, reading, progress)
         with self._drafting() as draft:
             found = draft.take(reading).read(batch)
-            what = next((draft.asked(node)[0] for node in nodes), "node")
-            draft.change(found, found.without(*nodes), progress, erasing=True)
+            listed = listed_nodes(nodes)
+            what = next((draft.asked(node)[0] for node in listed), "node")
+            draft.change(found, found.without(*listed), progress, erasing=True)
             return draft.commit(f"forget-{what}", progress)
 
     def revise(
@@ -198,6 +220,9 @@ class Folder:
         self, verb: str, before: Any, after: Any, reading: dict[str, Any], progress: Progress
     ) -> Step:
         """Put the second batch in the place of the first."""
+        if (before is not None) + (after is not None) != 1 + (verb == "revise"):
+            way = f"give {verb} the files or tables of one: {self.files}"
+            raise InputError(f"a batch is None; {way}")
         names = () if after is None else ("aliases", "small_classes")  # of the second alone
         said = {name: reading.pop(name, None) for name in names}
         whole = before is None or after is None

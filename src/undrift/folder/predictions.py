@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -103,6 +103,11 @@ class Predictions:
             frame |= dict(zip(columns, self.probabilities.T.tolist(), strict=True))
         return frame
 
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """A row of `to_frame` at a time, so that `pandas.DataFrame(predictions)` is its table."""
+        frame = self.to_frame()
+        return (dict(zip(frame, row, strict=True)) for row in zip(*frame.values(), strict=True))
+
     def __repr__(self) -> str:
         return f"Predictions({counted(len(self.ids), 'node')}, {len(self.names)} classes)"
 
@@ -123,7 +128,7 @@ def predicted(
     learner: Learner,
     record: Record,
     batch: Batch,
-    nodes: Sequence[object] | None = None,
+    nodes: Any = None,
     unknown: float | None = None,
     *,
     groups: bool = False,
@@ -165,7 +170,8 @@ def check_unknown(unknown: float | None, *, groups: bool = False) -> None:
     if unknown is not None:
         alarm_rate(unknown)
     elif groups:
-        raise InputError("groups are made of unknown nodes; say which those are, as unknown 0.05")
+        way = "say which those are, as unknown=0.05 (--unknown 0.05)"
+        raise InputError(f"groups are made of unknown nodes; {way}")
 
 
 def check_out(path: Path, source: Any = ()) -> None:

@@ -128,7 +128,7 @@ class ShopDraft(Steps):
 
     def merge(self, theirs: Self) -> None:
         """Add what another shop knows; items meet by name."""
-        self.bring(theirs, "folders of one --method and --set can, made --like another")
+        self.bring(theirs, "folders of one method and settings can, made like another (--like)")
 
     def asked(self, node: object) -> tuple[str, str]:
         """Whether it is a session, a user or an item; and its name, written as in tables."""

@@ -18,6 +18,7 @@ from undrift.folder import releases, store
 from undrift.folder.hashing import node_hashes
 from undrift.folder.record import FORMAT, Entry, Held, Line, Record, last_hash, now, taken_out
 from undrift.folder.store import Version, current_with_state, read_keys
+from undrift.formatting import counted
 from undrift.learners.ledger import KeptElsewhere
 from undrift.learners.registry import learner_of
 
@@ -30,6 +31,12 @@ class Step:
 
     line: Line
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        line = self.line
+        nodes = f", {counted(line.nodes, 'node')}" * bool(line.nodes)
+        notes = f", {counted(len(self.notes), 'note')}" * bool(self.notes)
+        return f"Step({line.step}: {line.verb}{nodes}{notes})"
 
 
 @dataclass
@@ -86,7 +93,10 @@ class Steps:
         strange = set(said) - self.reads
         others = {"aliases", "small_classes", "unknown_edges"}
         if strange - others - type(self.record.reading).model_fields.keys():
-            raise TypeError(f"unknown argument {min(strange)!r}")
+            raise InputError(
+                f"there is no argument {min(strange)!r}; take one of: "
+                f"{', '.join(sorted(self.reads | others))}"
+            )
         if strange:
             raise InputError(
                 f"{self.folder} learns from {self.record.row}s and reads nothing by "
@@ -198,14 +208,16 @@ class Steps:
         if mine.batches and brought and set(self.keys).isdisjoint(theirs.keys):
             self.notes.append(
                 f"{theirs.folder} hashes its data with another key, so a batch that is in both "
-                "folders is counted twice; folders made with --like one another can tell"
+                "folders is counted twice; folders made like one another (--like) can tell"
             )
         self.keys = tuple(dict.fromkeys([*self.keys, *theirs.keys]))
         self.facts["merged"] = (*self.facts.get("merged", ()), theirs.version.sha)
         if mine.remember_nodes:
             self.nodes |= theirs.nodes
             if brought and not other.remember_nodes:
-                self.notes.append(f"{theirs.folder} remembers no nodes: forget --node misses it")
+                self.notes.append(
+                    f"{theirs.folder} remembers no nodes, so forget_node (--node) misses it"
+                )
 
     def repair(self, *, dry: bool = False) -> list[str]:
         """Make the folder's other files say what its state says; see `store.repair`."""

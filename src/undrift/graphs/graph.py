@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from undrift.cells import Table, as_text
+from undrift.cells import Table, as_texts
 from undrift.checks import checked
 from undrift.errors import InputError, not_installed
 from undrift.graphs.encoding import Encoding, Nearest
@@ -28,6 +28,7 @@ from undrift.graphs.inputs import (
     class_numbers,
     listed_class_ids,
 )
+from undrift.graphs.names import NAMELESS, Names, plain_ids
 from undrift.graphs.normalise import Operators
 from undrift.graphs.scaling import Scaling
 from undrift.machine import check_device
@@ -47,7 +48,8 @@ class Graph:
     them. `labels` holds a class id per node, -1 where it is unknown, or is None.
     `operator(kind, self_loops=True)` is the normalised adjacency, built once and kept. `masks` are
     boolean columns by name (`train`, `val`, `test`), if `with_masks` gave some. `nearest` says how
-    `from_table` linked the rows of a table: then some of the nodes are linked anew.
+    `from_table` linked the rows of a table: then some of the nodes are linked anew. `names`: what
+    its nodes, classes and columns were called in a table or a NetworkX graph; `numbered` drops it.
 
     Build one with `from_arrays`, `from_scipy`, `from_pyg` or `from_table`. Dense float32 features
     are shared with the caller, everything else is copied.
@@ -64,6 +66,7 @@ class Graph:
     operator: Operators = field(init=False, repr=False)
     masks: Mapping[str, Tensor] = field(default_factory=dict, init=False, repr=False)
     nearest: Nearest | None = field(default=None, init=False, repr=False)
+    names: Names = field(default=NAMELESS, init=False, repr=False)
 
     def __post_init__(self) -> None:
         n, shape = int(as_matrix(self.features).shape[0]), self.adjacency.shape
@@ -207,14 +210,15 @@ class Graph:
         if not isinstance(encoding, Encoding):
             encoding = Encoding.of(inputs, encoding, str(cells))
         features = as_features(encoding.matrix(inputs, str(cells)))
-        words = [as_text(cell) for cell in cells.get(id, ())]
+        words = as_texts(cells.get(id, ()), f"column {id!r} of {cells}")
         twice = next((word for word, n in Counter(words).items() if n > 1), None)
         if twice is not None:
             raise InputError(f"the id {twice!r} stands twice in {cells}; give every row its own")
         order = sorted(range(rows), key=words.__getitem__) if words else range(rows)
         near = Nearest(encoding, neighbours, torch.tensor(order).argsort())
         labels = None if target is None else listed_class_ids(cells[target], classes, target)
-        return cls(features, near.links(features), as_labels(labels))._changed(nearest=near)
+        graph = cls(features, near.links(features), as_labels(labels))._changed(nearest=near)
+        return graph.named(Names(plain_ids(words))) if words else graph
 
     def to_pyg(self, *, dense: bool = False) -> Any:
         """As a PyG `Data` (extra `undrift[pyg]`); sparse features stay sparse unless `dense`.
@@ -273,10 +277,8 @@ class Graph:
     def labelled(self) -> Tensor:
         """The labels of a graph that must have them."""
         if self.labels is None:
-            raise InputError(
-                "this graph has no labels; give a class id per node, or per graph of a set, "
-                "-1 if unknown"
-            )
+            way = "y of a PyG Data, label or y of NetworkX nodes, or a column label of a table"
+            raise InputError(f"this graph has no labels; give them, -1 where unknown, as {way}")
         return self.labels
 
     def _changed(self, **parts: Any) -> Graph:
@@ -288,7 +290,21 @@ class Graph:
 
     def with_labels(self, labels: Tensor) -> Graph:
         """The same graph with other labels, which are not checked."""
-        return self._changed(labels=labels)
+        return self._changed(labels=labels, names=replace(self.names, classes={}))
+
+    def named(self, names: Names) -> Graph:
+        """The same graph with these names, which are not checked."""
+        return self._changed(names=names)
+
+    def numbered(self) -> Graph:
+        """The same graph, whose nodes and classes go by their numbers and by nothing else.
+
+        >>> graph = Graph.from_table({"id": [8, 9], "age": [30, 40]})
+        >>> graph.names.nodes.tolist(), graph.numbered().names.nodes
+        ([8, 9], None)
+        """
+        plain = self.names.nodes is None and not self.names.classes
+        return self if plain else self.named(Names(columns=self.names.columns))
 
     def with_masks(self, **masks: Any) -> Graph:
         """The same graph with these boolean masks over its nodes, one column per split.
@@ -319,7 +335,8 @@ class Graph:
             some = whole.to_scipy()[rows][:, rows]
             adjacency = Csr.from_scipy(some, dtype=whole.dtype, symmetric=whole.symmetric)
         labels = None if self.labels is None else self.labels[index]
-        part = Graph(self.features[index], adjacency.to(self.device), labels)._changed(nearest=near)
+        part = Graph(self.features[index], adjacency.to(self.device), labels)
+        part = part._changed(nearest=near, names=self.names.some(index))
         return part.with_masks(**{name: mask[index] for name, mask in self.masks.items()})
 
     def scaled(self, scaling: Scaling | None = None) -> Graph:
@@ -363,8 +380,8 @@ class Graph:
         if features is self.features:  # torch knows that cuda is cuda:0
             return self
         labels = None if self.labels is None else self.labels.to(device)
-        there = Graph(features, self.adjacency.to(device), labels)._changed(nearest=self.nearest)
-        return there.with_masks(**self.masks)
+        there = Graph(features, self.adjacency.to(device), labels).with_masks(**self.masks)
+        return there._changed(nearest=self.nearest, names=self.names)
 
 
 def _check_finite(features: Tensor | Csr) -> None:

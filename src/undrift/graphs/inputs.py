@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,18 +10,20 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from undrift.cells import MISSING, as_text, fits
+from undrift.cells import LARGEST, MISSING, as_text, fits
 from undrift.errors import InputError
 from undrift.sparse import Csr
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _FOLDER = "take undrift.LearnerFolder, which knows classes by name"
-LARGEST = 2**53  # class ids are below this, so that they are exact as floats
 
 
 def as_numbers(thing: Any, what: str) -> Array:
     """A numpy array of numbers (or booleans) from anything that can be read as one."""
     if isinstance(thing, Tensor):
+        if thing.layout != torch.strided:
+            way = "an adjacency goes into data.adj_t, anything else in with .to_dense()"
+            raise InputError(f"{what} must be a dense array, not a sparse tensor; {way}")
         thing = thing.detach().cpu()
     try:
         array = np.asarray(thing)
@@ -117,13 +119,17 @@ def check_mask(mask: Tensor, n: int, what: str, *, columns: bool = False) -> Non
         raise InputError(f"the {what} must be {problem}")
 
 
-def as_class_ids(labels: Sequence[str], what: str) -> tuple[Array, dict[int, str]]:
+def as_class_ids(
+    labels: Sequence[str], what: str, classes: Collection[str] = ()
+) -> tuple[Array, dict[int, str]]:
     """A class id per label, and the name of each id.
 
     Where every label is a whole number, it is the class id. Otherwise the ids number the labels
-    from 0 in sorted order. An empty label, and -1 among numbers, is unlabelled (-1).
+    from 0 in sorted order. A missing label (`cells.MISSING`) that is not one of `classes`, and -1
+    among numbers, is unlabelled (-1).
     """
-    known = sorted(set(labels) - {""})
+    missing = {"", *MISSING} - {*classes}
+    known = sorted(set(labels) - missing)
     ids = {name: c for c, name in enumerate(known)}
     names = dict(enumerate(known))
     if all(fits(float, label) for label in known):
@@ -133,13 +139,13 @@ def as_class_ids(labels: Sequence[str], what: str) -> tuple[Array, dict[int, str
                 raise InputError(f"{what} holds {label!r}; {way}")
         ids = {label: int(float(label)) for label in known}
         names = {c: str(c) for c in sorted(ids.values()) if c >= 0}
-    ids[""] = -1
+    ids |= dict.fromkeys(missing, -1)
     return np.fromiter(map(ids.__getitem__, labels), np.int64, len(labels)), names
 
 
 def listed_class_ids(cells: Sequence[Any], classes: Sequence[str] | None, target: str) -> Array:
     """A class id per row: its place in the list of names, or the number itself."""
-    texts = ["" if (text := as_text(cell)) in MISSING else text for cell in cells]
+    texts = list(map(as_text, cells))
     if classes is None:
         found, ids = as_class_ids(texts, f"target {target!r}")
         names = [name for name in ids.values() if not name.isdecimal()]
@@ -152,7 +158,7 @@ def listed_class_ids(cells: Sequence[Any], classes: Sequence[str] | None, target
     listed = list(map(as_text, classes))
     if isinstance(classes, str) or len(set(listed)) < len(listed):
         raise InputError(f"classes must be a list of different names, not {classes!r}")
-    known = {"": -1} | {name: c for c, name in enumerate(listed)}
+    known = dict.fromkeys(MISSING, -1) | {"": -1} | {name: c for c, name in enumerate(listed)}
     strange = next((text for text in texts if text not in known), None)
     if strange is not None:
         problem = f"target {target!r} holds {strange!r}, which classes does not list"

@@ -42,6 +42,7 @@ _UNFIT = (
     "the state is damaged: its parts do not fit each other; restore it from a copy or learn again"
 )
 _BATCHES = "@batches"  # where the ledger is among the values of a state; no field is called so
+_COLUMNS = "@columns"  # the same of the names of columns
 
 
 class Revision(NamedTuple):
@@ -146,6 +147,7 @@ class Learner(Reading):
         self.learned_, self.batches_ = self._learn(moved, progress), known
         self.notes_ += (note,) if note else ()
         self.scaling_ = units or self.scaling_
+        self.columns_ = self.columns_ or task.graph.names.columns
         return self
 
     @final
@@ -245,10 +247,15 @@ class Learner(Reading):
                 "the two learners scale their columns differently, so their rows mean different "
                 "things; make one the sibling() of the other before it observes anything"
             )
+        if self.columns_ and other.columns_ and self.columns_ != other.columns_:
+            raise InputError(
+                "the two learners learned other columns, or in another order; make one the "
+                "sibling() of the other before it observes anything"
+            )
         if other.learned_ is not None:
             known = self._ledger().merged(other._ledger(), again=again)
             self.learned_ = other.learned_ if self.learned_ is None else self._merged(other)
-            self.scaling_ = other.scaling_
+            self.scaling_, self.columns_ = other.scaling_, self.columns_ or other.columns_
             self.batches_ = known
         return self
 
@@ -267,7 +274,7 @@ class Learner(Reading):
             )
         made = self.clone()
         made.learned_ = None if self.learned_ is None else self._emptied()
-        made.scaling_ = self.scaling_
+        made.scaling_, made.columns_ = self.scaling_, self.columns_
         made.batches_ = self._ledger().sibling()
         return made
 
@@ -312,6 +319,8 @@ class Learner(Reading):
         on_cpu = {key: tensor.cpu() for key, tensor in tensors.items()}
         if self.scaling_ is not None:
             values[SCALING] = self.scaling_.as_plain()
+        if self.columns_ is not None:
+            values[_COLUMNS] = list(self.columns_)
         return State(recorded_name(type(self)), self.params(), on_cpu, values)
 
     @final
@@ -335,13 +344,14 @@ class Learner(Reading):
         state = as_of_today(self, state)
         self._check_same_params(state.params, "the state was learned with")
         learned, known, values = None, None, dict(state.values)
-        scaling = _scaling(values.pop(SCALING, None))
+        scaling, columns = _scaling(values.pop(SCALING, None)), values.pop(_COLUMNS, None)
         if f"{_BATCHES}.@" in values:
             known = unpack(Ledger, {}, values, _BATCHES)
         if state.tensors or values:
             tensors = {key: tensor.to(self.device) for key, tensor in state.tensors.items()}
             learned = unpack(self.learned_type, tensors, values, kinds=self.kinds)
         self.learned_, self.batches_, self.scaling_ = learned, known, scaling
+        self.columns_ = tuple(map(str, columns)) if columns else None
         if self.classes_:
             self._check_fit()
         return self

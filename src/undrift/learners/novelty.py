@@ -15,7 +15,7 @@ from undrift.analytic.groups import grouped, principal
 from undrift.analytic.novelty import Strangeness
 from undrift.analytic.statistics import one_hot
 from undrift.graphs import Graph, ReceptiveField
-from undrift.learners.nodes import Nodes, node_index
+from undrift.learners.nodes import Nodes, placed
 from undrift.streams.task import Task
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def judged(
     scored: bool,
 ) -> Judged:
     """Of all or these nodes; rows are made once, and distances averaged over neighbours."""
-    index = None if nodes is None else node_index(nodes, graph)
+    graph, index = placed(graph, nodes)
     field = None if index is None else ReceptiveField.of(graph, index, SMOOTHED)
     inner, there = (graph, None) if field is None else (field.graph, field.nodes)
     scores, raw = _seen(learner, strangeness, graph, there, scored=scored)

@@ -19,7 +19,7 @@ from undrift.learners.nodes import Nodes, node_index
 from undrift.learners.novelty import Judged
 from undrift.learners.parameters import Parameters, Seed
 from undrift.sharing import is_shared
-from undrift.streams.any_graph import as_graph
+from undrift.streams.any_graph import as_graph, with_class_ids
 from undrift.typing import Progress, silent
 
 EXACT = 1e-9
@@ -35,6 +35,7 @@ UNKNOWN = -1
 """
 
 Strange = Literal["energy", "softmax"]
+SELDOM = 0.05  # the false-alarm rate where none is given
 
 
 def likeliest(scores: Tensor, classes: Sequence[int]) -> Tensor:
@@ -67,7 +68,8 @@ class Reading(Parameters):
     """What a learner answers. It says how by `_scores`, and two more functions if it can.
 
     `learned_` is what it knows, in its own dataclass. `scaling_`: the units that columns are put
-    into, or the encoding that rows of tables came in; None: as given.
+    into, or the encoding that rows of tables came in; None: as given. `columns_`: their names, if
+    a pair of tables had some.
     """
 
     display: ClassVar[str]  # in tables and figures; the name without it
@@ -76,6 +78,7 @@ class Reading(Parameters):
     device: str = "cpu"
     learned_: Learned | None = field(default=None, init=False, repr=False, compare=False)
     scaling_: Scaling | Encoding | None = field(default=None, init=False, repr=False, compare=False)
+    columns_: tuple[str, ...] | None = field(default=None, init=False, repr=False, compare=False)
 
     @abstractmethod
     def _scores(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
@@ -192,11 +195,11 @@ class Reading(Parameters):
         return None
 
     @final
-    def groups(self, graph: Any, nodes: Nodes) -> Tensor:
+    def groups(self, graph: Any, nodes: Nodes | None = None) -> Tensor:
         """A group number for each of these nodes, 0 for the largest: a guess at new classes.
 
-        At most so many: a class is rather cut in several than joined with another.
-
+        At most so many: a class is rather cut in several than joined with another. Without `nodes`,
+        of those that `predict(graph, unknown=0.05)` calls unknown, in their order.
         Only additive learners can tell it, from their sums.
 
         >>> from undrift import Propagation
@@ -206,7 +209,8 @@ class Reading(Parameters):
         [0]
         """
         graph = self._checked(graph)
-        found = self._grouped(graph, nodes)
+        asked = self.novelty(graph) > 1 - SELDOM if nodes is None else nodes
+        found = self._grouped(graph, asked)
         if found is None:
             raise self._no_sums("group nodes")
         return found
@@ -214,8 +218,9 @@ class Reading(Parameters):
     @final
     def score(self, graph: Any, nodes: Nodes | None = None) -> float:
         """The share of labelled nodes that are predicted right, 0 to 1; of all, or of `nodes`."""
-        graph = as_graph(graph)
+        graph = with_class_ids(graph)
         index = node_index(nodes, graph).cpu()
+        graph = graph.numbered()
         labels = graph.labelled().cpu()[index]
         known = labels >= 0
         if not bool(known.any()):
@@ -305,6 +310,13 @@ class Reading(Parameters):
 
     @final
     def _check_width(self, graph: Graph) -> None:
+        columns = graph.names.columns
+        if columns and self.columns_ and columns != self.columns_:
+            raise InputError(
+                f"the columns of this table are {', '.join(columns[:20])}, and learned were "
+                f"{', '.join(self.columns_[:20])}; give the same in the same order, as in "
+                'nodes[["id", *learner.columns_]]'
+            )
         if graph.encoding is not None and graph.encoding != self.encoding_:
             if self.encoding_ is None:
                 what = "this is a table, and columns were learned as they are, in no encoding"

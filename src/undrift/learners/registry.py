@@ -239,12 +239,14 @@ def learner_of(state: State, path: str | Path, *, device: str | None = None) -> 
             raise InputError(f"{path}: {error}") from error
 
 
-def make_learner(name: str, /, **params: Any) -> Learner:
-    """A learner by its name, with some hyperparameters set.
+def make_learner(name: str | type[Learner], /, **params: Any) -> Learner:
+    """A learner by its name or class, with some hyperparameters set.
 
     >>> make_learner("adr", gamma=0.1).params()["gamma"]
     0.1
     """
+    if isinstance(name, type):
+        return name.from_params(**params)
     return class_for(name, params).from_params(**params)
 
 

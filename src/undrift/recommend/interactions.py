@@ -19,11 +19,10 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from undrift.cells import as_text, fits, is_table
+from undrift.cells import LARGEST, as_text, fits, is_table
 from undrift.datasets.columns import as_table, as_times, column_names, read_pieces, texts
 from undrift.datasets.tables import check_columns
 from undrift.errors import InputError
-from undrift.graphs.inputs import LARGEST
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Names = Iterable[str] | None

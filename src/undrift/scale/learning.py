@@ -51,7 +51,7 @@ def observe(
         raise InputError("nothing was observed yet, so there is nothing to forget")
     ids = tuple(sorted({classes[c] for c in graph.manifest.classes if c in classes}))
     if not ids:
-        way = "predict it, or import its tables with the column of classes as --label"
+        way = "predict it, or import its tables with the column of classes as label (--label)"
         raise InputError(f"no node of {graph.path} has a label, so nothing can be learned; {way}")
     columns = [ids.index(classes[c]) if c in classes else -1 for c in graph.manifest.classes]
     graph.verify(progress)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from undrift.datasets.columns import Trouble, unusable
+from undrift.datasets.tables import LEAVE_OUT
 from undrift.errors import InputError
 from undrift.graphs.inputs import as_class_ids
 from undrift.scale import graph_folder as files
@@ -165,9 +166,7 @@ class Staging:
                 f"{unknown:,} of the {self.count('pairs'):,} edges in {table.path} name a node that"
             )
             problem += f" is not in {asked.nodes.path}, such as {first!r}"
-            raise TableError(
-                f"{problem}; add the nodes, or leave such edges out (unknown-edges drop)"
-            )
+            raise TableError(f"{problem}; add the nodes, or {LEAVE_OUT}")
         loops = self._one("SELECT count(*) FROM pairs WHERE s = t")
         # target, sender, and a bit that tells a given edge from one that was turned around
         keys = "SELECT (t << 33) | (s << 1) | 1 AS key FROM pairs WHERE s <> t"

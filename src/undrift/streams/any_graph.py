@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from pathlib import Path
 from textwrap import shorten
 from types import SimpleNamespace
 from typing import Any
+from warnings import warn
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,6 +21,7 @@ from undrift.datasets.tudataset import read_tudataset
 from undrift.errors import InputError
 from undrift.graphs import Graph, GraphSet
 from undrift.graphs.inputs import as_class_ids, as_labels, class_numbers
+from undrift.graphs.names import Names, plain_ids
 from undrift.graphs.row_set import RowSet
 from undrift.streams.split import own_masks
 from undrift.streams.task import Task
@@ -53,27 +55,30 @@ def as_graph(x: Any) -> Graph:
       column `id`, perhaps `label`, and features in all others. Edges have `source` and `target`,
       or two columns of any name, and count in both directions.
 
+    Names of nodes, classes and columns of a NetworkX graph or of tables are its `names`: verbs find
+    nodes by their ids, and refuse classes that are words and columns in another order.
+
     >>> as_graph((np.eye(3), [[0, 1], [1, 2]], [0, 1, 1]))
     Graph(3 nodes, 2 edges, 3 features dense, 2 classes)
     >>> as_graph(({"id": ["a", "b"], "age": [30, 40]}, {"source": ["a"], "target": ["b"]}))
     Graph(2 nodes, 2 edges, 1 features dense, no labels)
     """
-    return _read(x)[0]
-
-
-def _read(x: Any) -> tuple[Graph, Mapping[int, str]]:
-    """The graph, and the names of its classes where they had some."""
     if isinstance(x, Graph | Task):
-        return x if isinstance(x, Graph) else x.graph, {}
+        return x if isinstance(x, Graph) else x.graph
     if kind := _pyg_kind(x, *_OTHER_PYG):
         raise InputError(f"a PyG {kind} is not one graph; {_OTHER_PYG[kind]}")
+    if any(kind.__name__ == "DataLoader" for kind in type(x).__mro__):
+        kind = type(x).__name__
+        way = "give what it was made of: a Data, or a list of graphs as in list(loader.dataset)"
+        raise InputError(f"a {kind} hands out parts of data, and a batch is learned whole; {way}")
     if are_graphs(x):
-        return (x if isinstance(x, RowSet) else as_graph_set(x)).pooled(), {}
+        return (x if isinstance(x, RowSet) else as_graph_set(x)).pooled()
     if hasattr(x, "x") and (hasattr(x, "edge_index") or hasattr(x, "adj_t")):
-        return Graph.from_pyg(x), {}
+        return Graph.from_pyg(x)
     if _is_networkx(x):
         there = {name for _, attributes in x.nodes(data=True) for name in attributes}
-        return read_networkx(x, "x", next((name for name in ("label", "y") if name in there), None))
+        label = next((name for name in ("label", "y") if name in there), None)
+        return graph_from_networkx(x, "x", label)
     kind = f"{type(x).__module__}.{type(x).__qualname__}"
     if is_table(x):
         raise InputError(f"{kind} is one table, not a graph; {_ONE_TABLE}")
@@ -81,7 +86,7 @@ def _read(x: Any) -> tuple[Graph, Mapping[int, str]]:
         if len(x) == 2 and all(map(is_table, x)):
             return _from_tables(*x)
         if len(x) in (2, 3) and not any(map(is_table, x)):
-            return _from_arrays(*x), {}
+            return _from_arrays(*x)
         parts = ", ".join(type(part).__name__ for part in x)
         kind = f"a {type(x).__name__} of {len(x)} ({parts})"
     raise InputError(f"cannot read a graph from {kind}; {_TAKEN}")
@@ -109,9 +114,13 @@ def as_graph_set(x: Any, *, like: GraphSet | None = None) -> GraphSet:
         y = getattr(x, "y", None)
         # labels for all tell a last graph without nodes, which no node names
         known = torch.full((x.num_graphs,), -1) if y is None else as_labels(class_numbers(y, "y"))
+        if known is not None and len(known) == len(x.batch) != x.num_graphs:
+            way = "give one Data, as in Data(x=batch.x, edge_index=batch.edge_index, y=batch.y)"
+            raise InputError(f"the labels y of this PyG Batch are of nodes, not of graphs; {way}")
         found = GraphSet(_without_y(x), x.batch, known)
         return found if y is not None else found.labelled(None)
-    read = [_one_of_many(graph, place) for place, graph in enumerate(x)]
+    only = "dataset[0]" if isinstance(x, Sized) and len(x) == 1 else "one graph, not a list"
+    read = [_one_of_many(graph, place, only) for place, graph in enumerate(x)]
     labels = [label for _, label in read]
     return GraphSet.of([graph for graph, _ in read], None if set(labels) <= {-1} else labels)
 
@@ -141,8 +150,8 @@ def _without_y(data: Any) -> Graph:
     return Graph.from_pyg(SimpleNamespace(**{name: getattr(data, name, None) for name in names}))
 
 
-def _one_of_many(x: Any, place: int) -> tuple[Graph, int]:
-    """One of many graphs, and its class id: -1 without one."""
+def _one_of_many(x: Any, place: int, only: str) -> tuple[Graph, int]:
+    """One of many graphs, and its class id: -1 without one; `only`: what to give for its nodes."""
     about = getattr(x, "graph", {}) if _is_networkx(x) else {}
     label = about.get("label", about.get("y")) if _is_networkx(x) else getattr(x, "y", None)
     try:
@@ -156,6 +165,9 @@ def _one_of_many(x: Any, place: int) -> tuple[Graph, int]:
         return graph, -1
     given = [] if isinstance(label, str) else label
     known = class_numbers(given, f"label of graph {place}")
+    if known.size == graph.num_nodes > 1:
+        what = f"graph {place} has a label for each of its nodes"
+        raise InputError(f"{what}; to learn nodes give {only}, or one label per graph")
     if known.size != 1 or known.item() != int(known.item()):
         raise InputError(f"graph {place} has the label {label!r}; give it one whole number")
     return graph, int(known.item())
@@ -169,15 +181,9 @@ def as_batch(x: Any) -> Graph | Task:
     all labelled nodes outside `val_mask` and `test_mask`. Validation nodes are those of `val_mask`
     whose class has a training node. All other labels are hidden.
     """
+    graph = with_class_ids(x)
     if isinstance(x, Task):
         return x
-    graph, names = _read(x)
-    named = {c for c, name in names.items() if not name.isdecimal()}
-    if named:  # each batch would number them anew
-        first = next(c for c in graph.labelled().tolist() if c in named)
-        problem = "is a name, and a learner in memory knows classes by number; write whole numbers"
-        way = "take undrift.LearnerFolder, which knows classes by name"
-        raise InputError(f"label {names[first]!r} {problem}, or {way}")
     if not graph.masks:
         return graph
     labels, masks = graph.labelled(), own_masks(graph)
@@ -187,6 +193,16 @@ def as_batch(x: Any) -> Graph | Task:
     val = val & torch.isin(labels, labels[train])
     hidden = labels.masked_fill(~(train | val), -1)
     return Task(graph.with_labels(hidden), train, val, test)
+
+
+def with_class_ids(x: Any) -> Graph:
+    """The same graph as `as_graph`, if labels mean the same in every batch: they are numbers."""
+    graph = as_graph(x)
+    if graph.labels is not None and (word := graph.names.word(graph.labels)):
+        problem = "is a name, and a learner in memory knows classes by number; write whole numbers"
+        way = "take undrift.LearnerFolder, which knows classes by name"
+        raise InputError(f"label {word!r} {problem}, or {way}")
+    return graph
 
 
 def _from_arrays(first: Any, second: Any, labels: Any = None) -> Graph:
@@ -207,10 +223,11 @@ def _is_networkx(x: Any) -> bool:
     return all(hasattr(x, name) for name in ("nodes", "edges", "is_directed"))
 
 
-def _from_tables(nodes: Any, edges: Any) -> tuple[Graph, Mapping[int, str]]:
+def _from_tables(nodes: Any, edges: Any) -> Graph:
     nodes, edges = Table(nodes, "the table of nodes"), Table(edges, "the table of edges")
     if "id" not in nodes:
         way = "rename the column that names the nodes, as in nodes.rename(columns={...: 'id'})"
+        way = "give nodes.reset_index(), as its index is called so" if nodes.index == "id" else way
         raise InputError(f"the table of nodes has no column 'id', only {', '.join(nodes)}; {way}")
     ends = ["source", "target"] if {"source", "target"} <= set(edges) else list(edges)
     if len(ends) != 2:
@@ -218,7 +235,9 @@ def _from_tables(nodes: Any, edges: Any) -> tuple[Graph, Mapping[int, str]]:
         raise InputError(f"the table of edges has the columns {', '.join(edges)}; {way}")
     label = "label" if "label" in nodes else None
     found = read_tables(nodes, edges, label=label, source=ends[0], target=ends[1])
-    return found.graph, found.class_names
+    if found.repairs.missing_labels:
+        warn(str(found.repairs), stacklevel=2)
+    return found.graph
 
 
 def graph_from_networkx(
@@ -241,13 +260,6 @@ def graph_from_networkx(
     >>> graph_from_networkx(g)
     Graph(2 nodes, 2 edges, 2 features dense, 1 classes)
     """
-    return read_networkx(g, features, label, weight)[0]
-
-
-def read_networkx(
-    g: Any, features: str | Sequence[str], label: str | None, weight: str | None = None
-) -> tuple[Graph, dict[int, str]]:
-    """The graph, as `graph_from_networkx` makes it, and the names of its classes."""
     if not _is_networkx(g):
         raise InputError(f"graph_from_networkx needs a NetworkX graph, not a {type(g).__name__}")
     nodes: list[tuple[Any, Mapping[str, Any]]] = list(g.nodes(data=True))
@@ -260,12 +272,14 @@ def read_networkx(
     labels: Array | None = None
     called: dict[int, str] = {}
     if label is not None:
-        given = [as_text(attributes.get(label)) for _, attributes in nodes]
+        given = [as_text(_plain(attributes.get(label))) for _, attributes in nodes]
         labels, called = as_class_ids(given, f"node attribute {label!r}")
     index = {node: i for i, (node, _) in enumerate(nodes)}
+    ids = Names(plain_ids(list(map(as_text, index))), called)
     ends = np.array([(index[u], index[v]) for u, v in g.edges()], np.int64).reshape(-1, 2).T
     if weight is None:
-        return Graph.from_arrays(matrix, ends, labels, undirected=not g.is_directed()), called
+        graph = Graph.from_arrays(matrix, ends, labels, undirected=not g.is_directed())
+        return graph.named(ids)
     weights = []
     for u, v, value in g.edges(data=weight, default=1.0):
         if (found := _vector(value)) is None or found.size != 1:
@@ -273,7 +287,15 @@ def read_networkx(
             raise InputError(f"{what}; an edge weight must be a finite number")
         weights.append(found.item())
     links = sp.csr_matrix((np.array(weights, np.float32), ends[::-1]), (len(nodes), len(nodes)))
-    return Graph.from_scipy(matrix, links if g.is_directed() else links + links.T, labels), called
+    links = links if g.is_directed() else links + links.T
+    return Graph.from_scipy(matrix, links, labels).named(ids)
+
+
+def _plain(label: Any) -> Any:
+    """The label of a node as PyG would have it: an entry of a tensor, a truth value as 0 or 1."""
+    if isinstance(label, Tensor | np.ndarray | np.generic) and np.prod(label.shape) == 1:
+        label = label.item()
+    return int(label) if isinstance(label, bool) else label
 
 
 def _node_attribute(nodes: Sequence[tuple[Any, Mapping[str, Any]]], name: str) -> Array:
@@ -294,6 +316,7 @@ def _node_attribute(nodes: Sequence[tuple[Any, Mapping[str, Any]]], name: str) -
 def _vector(value: Any) -> Array | None:
     """A number, or a vector of numbers, as a vector; None if it is no such thing, or not finite."""
     try:
+        value = value.detach().cpu() if isinstance(value, Tensor) else value
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
         return None

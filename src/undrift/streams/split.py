@@ -101,7 +101,8 @@ def _masks_of(graph: Graph, labels: Tensor) -> Split:
     known = labels >= 0
     for name in ("train", "test"):
         if name not in masks:
-            raise InputError(f"the graph has no {name} mask; give Graph.with_masks one, {way_out}")
+            way = f"set data.{name}_mask of a PyG Data, or Graph.with_masks({name}=...), {way_out}"
+            raise InputError(f"the graph has no {name} mask; {way}")
         lacking = set(labels[known].tolist()) - set(labels[masks[name]].tolist())
         if lacking:
             problem = f"class {min(lacking)} has no node in the graph's {name} mask"

@@ -90,6 +90,7 @@ class TaskStream:
     task_of: Tensor = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "graph", self.graph.numbered())  # one numbering for all tasks
         flat = [c for classes in self.classes for c in classes]
         # of a returning stream a class may be in many tasks, but in one of them once
         twice = any(len(set(c)) < len(c) for c in (self.classes if self.returning else [flat]))
@@ -119,8 +120,8 @@ class TaskStream:
         cls,
         graph: Any,
         *,
-        base: int,
-        increment: int,
+        base: int | None = None,
+        increment: int | None = None,
         name: str = "custom",
         order: Order = "label",
         seed: int = 0,
@@ -149,6 +150,11 @@ class TaskStream:
         labels = _labels(graph)
         split, drawn = split_of(graph, labels, seed, fractions, masks)
         classes = torch.unique(labels[labels >= 0]).tolist()
+        if base is None or increment is None:
+            half = max(1, len(classes) // 2)
+            way = f"such as base={half}, increment={max(1, len(classes) - half)}"
+            what = f"say in which steps the {len(classes)} classes of this graph arrive"
+            raise InputError(f"{what}: how many at first, and how many at a time then, {way}")
         tasks = tasks_of(classes, order, base, increment, seed)
         made = cls(graph, tasks, *split, name, seed, drawn, dict(provenance or {}), normal=normal)
         return made._scaled(scale)

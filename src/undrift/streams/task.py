@@ -131,7 +131,7 @@ def as_task(batch: Any, seed: int, ids: Any = None, *, validation: bool = True) 
     labels = batch.labelled()
     known = labels >= 0
     if not bool(known.any()):
-        what = "no node of this batch has a label, so there is nothing to learn from it"
+        what = "no node of this batch has a label (y, label), so there is nothing to learn from it"
         raise InputError(f"{what}; predict it, and observe it once some labels are known")
     if not validation:
         return Task(batch, known)
