@@ -245,9 +245,7 @@ def _from_tables(
         )
     if alone and encoding == "none":
         other = (
-            ", or make a new learner without scale='none' (--scale none)"
-            if known.width is None
-            else ""
+            ", or make a learner without scale='none' (--scale none)" if known.width is None else ""
         )
         raise InputError(
             f"{first} is one table, and this learner takes a table of nodes with one of edges; "
