@@ -128,8 +128,8 @@ def releasing(place: Path) -> Scenario:
         left = [path for path in desk.glob("state-*") if path.name not in known]
         grams = [load_state(path).tensors["sums.gram"] for path in left]
         plain.check(folder, done)
-        known: Any = LearnerFolder(desk).learner().learned_
-        final = known.sums.gram
+        learned: Any = LearnerFolder(desk).learner().learned_
+        final = learned.sums.gram
         assert all(torch.equal(gram, final) for gram in grams), "two releases of one batch"
         assert not (desk / "begun.json").exists(), "the key of a finished noise was left"
 

@@ -70,7 +70,7 @@ def test_what_is_no_file_of_its_own_is_refused(
         lambda: GraphFolder(graph).ids() if "ids" in name else GraphFolder(graph)._load(name),
     ]
     for action in actions:
-        with no_longer_than(10), pytest.raises(InputError, match=rf"{name} is a .*delete it"):
+        with no_longer_than(10), pytest.raises(InputError, match=rf"{name} is a .*left alone"):
             action()
     assert contents(tmp_path / "outside") == before
 
