@@ -33,7 +33,7 @@ Words = Annotated[tuple[str, ...], Many]
 Settings = Annotated[Words, Parameter(name="--set")]
 OF_CLICKS = Parameter(group="Clicks")  # a part of the help of its own
 Clicks = Annotated[str | None, OF_CLICKS]
-LearnerPath = Annotated[Path, Parameter(help="The learner's folder.")]
+LearnerPath = Annotated[Path, Parameter(help="The learner folder.")]
 
 
 @Parameter(name="*")
