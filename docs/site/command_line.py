@@ -76,7 +76,7 @@ def _section(name: str, command: App) -> str:
     about = text.strip().split("\n\n")
     parts = [
         f"## {name}",
-        *(textwrap.fill(each, 100, break_on_hyphens=False) for each in about),
+        *(_paragraph(each) for each in about),
         f"```text\n{usage}\n```",
     ]
     if positional or options:
@@ -86,6 +86,11 @@ def _section(name: str, command: App) -> str:
     lines = _examples(examples or command.help_epilogue or "")
     parts.append("\n".join(["```sh", *lines, "```"]))
     return "\n\n".join(parts)
+
+
+def _paragraph(text: str) -> str:
+    """Filled; a list is indented in the help, and stays as it is."""
+    return text if text.startswith("    ") else textwrap.fill(text, 100, break_on_hyphens=False)
 
 
 def _line(command: App) -> str:

@@ -117,7 +117,7 @@ def test_tables_with_and_without_edges_do_not_mix(ward: LearnerFolder, tmp_path:
     assert "'sign': 'astronaut'" in note
     assert "columns and categories" in (rare.path / "README.md").read_text()
     noisy = LearnerFolder.new(tmp_path / "noisy", settings=settings)
-    with pytest.raises(InputError, match=r"column 'dose' would come from the batch.*epsilon"):
+    with pytest.raises(InputError, match=r"'dose'.*--scale"):
         noisy.observe(file, **READING)
 
 

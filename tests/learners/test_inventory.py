@@ -121,7 +121,7 @@ def test_rows_behind_each_class_are_known_and_few_are_not_written(
     learner.observe(stream.task(0)).observe(stream.task(1))
     assert learner.class_rows() == {0: 6, 1: 6, 2: 6, 3: 6}
     learner.save(tmp_path / "six")
-    with pytest.raises(InputError, match="class 0 has 6 training nodes, and sums over fewer"):
+    with pytest.raises(InputError, match=r"class 0 has 6 training nodes.*least_rows=6"):
         learner.save(tmp_path / "seven", least_rows=7)
     assert [path.name for path in tmp_path.iterdir()] == ["six"]
 

@@ -255,7 +255,7 @@ def test_sums_without_noise_cannot_be_put_in():
         ({"epsilon": 1.0, "delta": 0.0, "class_list": (0,)}, "delta must"),
         ({"epsilon": 1.0, "class_list": (0,), "structure": True}, "structure=True"),
         ({"epsilon": 1.0, "class_list": (0,), "rank": 8}, "whole Gram"),
-        ({"epsilon": 1.0, "class_list": (0,), "plan": "plan.json"}, "no batch decides"),
+        ({"epsilon": 1.0, "class_list": (0,), "plan": "plan.json"}, "plan.json.*leave it out"),
         ({"epsilon": 1.0, "class_list": (0,), "mix": "concat"}, "without channels"),
     ],
 )

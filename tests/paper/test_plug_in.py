@@ -85,7 +85,7 @@ def test_a_form_of_public_code_is_found_by_its_option(name: str, tmp_path: Path)
     assert type(again) is type(learner)
     assert again.state().method == name
     if name != "adr":
-        with pytest.raises(InputError, match=r"needs another class; take undrift\.make_learner"):
+        with pytest.raises(InputError, match=r"take undrift\.make_learner"):
             method_class(name)(**FORMS[name])
 
 

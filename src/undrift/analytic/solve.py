@@ -83,8 +83,8 @@ def factorise(gram: Tensor, ridge: float, columns: Tensor | None = None) -> Fact
         if cholesky_(system):
             return Factor(system, ridge, jitter)
     raise InputError(
-        f"the ridge system of {d} columns is not positive definite even with a jitter of "
-        f"{jitter:.1e}; raise gamma, or check that nothing was subtracted that was never added"
+        f"the sums of {d} columns cannot be solved; raise gamma, or check that no batch was "
+        "forgotten that was never observed"
     )
 
 

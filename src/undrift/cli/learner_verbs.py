@@ -43,23 +43,24 @@ def new(
     :param method: What to learn with; "undrift methods" lists them and which of them forget and
         merge. Two learn from clicks and recommend items: next-item and ease.
     :param settings: A hyperparameter, as name=value; repeat it for more.
-    :param like: A folder whose learner this one shall be able to merge with: it gets its method,
-        settings, plan, columns, their scale and its key, and none of its sums. Make it where the
-        other is, and carry it to the other site empty.
-    :param plan: A plan.json of another folder: rows are made as there, and columns have their names
-        and units as there, whatever the first batch is. Folders of one plan merge; only those made
-        with --like notice a batch that is in both.
-    :param keep: How many old states to keep. Two states give away what came between them.
+    :param like: Merge with this folder later: copies its method, settings, plan, columns, scale
+        and key, but no data. Make the new folder beside it, then carry it to the other site empty.
+    :param plan: A plan.json of another folder: rows are made as there, and columns have the same
+        names and units, whatever the first batch is. Folders of one plan can merge; only those
+        made with --like notice a batch that is in both.
+    :param keep: How many old states to keep. Two states show what came between them.
     :param remember_nodes: Keep keyed hashes of node ids, so that "forget --node" can say which
         batches hold a node; of clicks, of the names of sessions, users and items.
-    :param small_classes: A new class that comes with few training nodes: refuse the batch (as
-        without it), leave the class out as context, pool such classes into one, or allow it.
-    :param least_rows: How many training nodes are not few: 5 without it. Of clicks: how many
-        sessions must stand behind an item or a pair that is exported.
-    :param scale: Put columns into units of their spread: robust (by the first batch, for good),
-        none, or a .json file of public ranges, and of lists of categories for tables without
-        edges, such as columns.json of another folder. Without it the scale is that of --plan; else
-        tables are scaled, .npz and .pt files are not.
+    :param small_classes: What to do with a new class of fewer training nodes than --least-rows:
+        refuse the batch (default), leave the class out as context, pool such classes into one, or
+        allow it. Later batches keep to it until one says otherwise.
+    :param least_rows: Fewest training nodes that a new class must bring (default 5). Of clicks:
+        fewest sessions behind an item or a pair that is exported.
+    :param scale: How columns are scaled. robust: by the median and spread of each column, decided
+        by the first batch and then fixed. none: not at all. A .json file: by public ranges, and by
+        lists of categories for tables without edges, such as columns.json of another folder.
+        Default: as in --plan; without one, robust for tables, and none for .npz and .pt files and
+        with epsilon.
     :param seed: Decides the validation nodes and the learner's randomness.
     :param device: Where to compute: cpu, cuda or cuda:1.
     """
@@ -106,16 +107,16 @@ def observe(
     hold numbers and categories, with gaps.
 
     Columns are matched by name, classes too; new classes and known ones may come together. Nodes
-    without a label are context. A recommender takes one table of clicks. Keep the files of a batch
-    that may have to be forgotten.
+    without a label are context. A recommender takes one table of clicks. What is said here of
+    columns holds for later batches too. Keep the files of a batch that may have to be forgotten.
 
     :param files: NODES EDGES, as .csv, .tsv, .arff or .parquet; or one such table without edges; or
         one .npz or .pt file of both; or a graph folder of "undrift graph import", which may be
         larger than memory; or a .zip or folder of many graphs (TUDataset). Or CLICKS.
     :param alias: A class by another name that it has in files, as "other name=name"; repeat it for
         more.
-    :param small_classes: Refuse new classes with few training nodes, leave them out as context,
-        pool them, or allow them; remembered from now on.
+    :param small_classes: What to do with new classes of few training nodes, from now on: refuse
+        the batch, leave them out as context, pool them, or allow them. Default: as before.
     """
     renamed = options.aliases(alias)
     with working("learning") as progress, workers.of(opened(folder), files) as living:
@@ -145,10 +146,10 @@ def predict(
         needed.
     :param out: The .csv or .parquet file to write.
     :param nodes: The ids of the nodes to predict; all without it.
-    :param unknown: A false-alarm rate, such as 0.05. Nodes that look stranger than all but this
-        share of known ones get the class "unknown", and all get a column of their novelty.
-    :param groups: With --unknown: which unknown nodes belong together, in a column for a person
-        to name; several groups may be one class.
+    :param unknown: Share of known nodes that may be called unknown by mistake, such as 0.05. Nodes
+        that look stranger get the class "unknown", and all nodes get a column of their novelty.
+    :param groups: With --unknown: a column that says which unknown nodes belong together, for a
+        person to name; several groups may be one class.
     :param probabilities: Write the probability of every class as well, in columns p_NAME.
     """
     from undrift.folder.notice import sentences
@@ -212,9 +213,9 @@ def forget(
     /,
     *files: Path,
     node: str | None = None,
-    session: str | None = None,
-    user: str | None = None,
-    item: str | None = None,
+    session: options.Clicks = None,
+    user: options.Clicks = None,
+    item: options.Clicks = None,
     batch: Annotated[tuple[Path, ...], Several] = (),
     workers: Workers = options.HERE,
     columns: Columns = AS_LAST,
@@ -228,9 +229,12 @@ def forget(
 
     Of clicks, --session, --user and --item do the same.
 
-    Exit codes of these: 0 erased from every batch that is known to hold it, 4 it was never here or
-    was erased before, 5 the batches given do not hold it, 6 other batches that hold it must be
-    given too.
+    Exit codes of --node, --session, --user and --item:
+
+        0  erased from every batch that is known to hold it
+        4  never here, or erased before
+        5  not in the batches given
+        6  other batches that hold it must be given too
 
     :param files: NODES EDGES of the batch to forget, or one .npz or .pt file, or a graph folder; or
         CLICKS.
@@ -280,8 +284,8 @@ def revise(
     :param files: OLD_NODES OLD_EDGES NEW_NODES NEW_EDGES, or two .npz or .pt files; or OLD_CLICKS
         NEW_CLICKS.
     :param alias: A class by another name that it has in the new files, as "other name=name".
-    :param small_classes: Refuse new classes with few training nodes, leave them out as context,
-        pool them, or allow them; remembered from now on.
+    :param small_classes: What to do with new classes of few training nodes, from now on: refuse
+        the batch, leave them out as context, pool them, or allow them. Default: as before.
     """
     living, renamed = opened(folder), options.aliases(alias)
     before, after = options.batches(living, files, 2)

@@ -31,7 +31,9 @@ Several = Parameter(negative="", show_default=False, consume_multiple=True)  # v
 Flag = Annotated[bool, Many]
 Words = Annotated[tuple[str, ...], Many]
 Settings = Annotated[Words, Parameter(name="--set")]
-LearnerPath = Annotated[Path, Parameter(help="The learner's folder.")]
+OF_CLICKS = Parameter(group="Clicks")  # a part of the help of its own
+Clicks = Annotated[str | None, OF_CLICKS]
+LearnerPath = Annotated[Path, Parameter(help="The learner folder.")]
 
 
 @Parameter(name="*")
@@ -39,11 +41,11 @@ LearnerPath = Annotated[Path, Parameter(help="The learner's folder.")]
 class GraphColumns:
     """How tables of nodes and edges are read; what is not given is as for the last batch.
 
-    :param id: The column of node ids ("id" at first).
-    :param label: The column of classes ("label" at first).
-    :param source: The column of the edges' sources ("source" at first).
-    :param target: The column of the edges' targets ("target" at first).
-    :param directed: Edges go one way; --no-directed: both ways, as at first.
+    :param id: The column of node ids (default "id").
+    :param label: The column of classes (default "label").
+    :param source: The column of the edges' sources (default "source").
+    :param target: The column of the edges' targets (default "target").
+    :param directed: Edges go one way; --no-directed: both ways (default).
     :param ignore: A column that is no feature; repeat it for more.
     :param unknown_edges: Edges to nodes that are not in the table of nodes: drop and count them,
         or an error.
@@ -71,22 +73,22 @@ class Columns(GraphColumns):
     """How tables of any kind are read.
 
     :param neighbours: Of a table without edges: to how many of the nearest rows a row is linked
-        (10 at first); 0 for no edges.
-    :param session_column: Of clicks: the column of sessions ("session" at first).
-    :param item_column: Of clicks: the column of items ("item" at first).
-    :param time_column: Of clicks: the column of times ("time" at first).
-    :param user_column: Of clicks: the column of users.
-    :param period_column: Of clicks: the column of periods, in which half_life counts.
-    :param in_order: Of clicks: rows are in the order of the clicks and have no time.
+        (default 10); 0 for no edges.
+    :param session_column: The column of sessions (default "session").
+    :param item_column: The column of items (default "item").
+    :param time_column: The column of times (default "time").
+    :param user_column: The column of users.
+    :param period_column: The column of periods, in which half_life counts.
+    :param in_order: Rows are in the order of the clicks and have no time.
     """
 
     neighbours: Whole | None = None
-    session_column: str | None = None
-    item_column: str | None = None
-    time_column: str | None = None
-    user_column: str | None = None
-    period_column: str | None = None
-    in_order: bool | None = None
+    session_column: Clicks = None
+    item_column: Clicks = None
+    time_column: Clicks = None
+    user_column: Clicks = None
+    period_column: Clicks = None
+    in_order: Annotated[bool | None, OF_CLICKS] = None
 
 
 @Parameter(name="*")
@@ -94,8 +96,8 @@ class Columns(GraphColumns):
 class Workers:
     """Where the tasks of a graph folder run.
 
-    :param workers: For a graph folder: so many processes on this machine.
-    :param dask: For a graph folder: the address of a Dask cluster, such as tcp://host:8786.
+    :param workers: Number of processes (graph folders only).
+    :param dask: Address of a Dask cluster, such as tcp://host:8786 (graph folders only).
     """
 
     workers: Whole | None = None

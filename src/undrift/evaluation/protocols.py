@@ -75,8 +75,8 @@ def check_gradable(stream: TaskStream, splits: Sequence[Split]) -> None:
     """Reject a split in which some task (some class, where those come back) has no node."""
     if stream.holds != "graphs":
         raise InputError(
-            f"stream {stream.name!r} holds {stream.holds}, which have no nodes to grade or to "
-            "search on; use evaluate_ranking, and give settings in place of a search"
+            f"a stream of {stream.holds} such as {stream.name!r} has no nodes to grade; use "
+            "evaluate_ranking, and give settings in place of a search"
         )
     for split in splits:
         if split not in SPLITS:

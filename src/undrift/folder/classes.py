@@ -128,10 +128,10 @@ def instead_of_small(
         hints = [f"{a!r} is {b!r}: {_alias(a, b)}" for a, b in others.items() if b]
         hint = f" (if {hints[0]})" if hints else ""
         raise InputError(
-            f"{where} brings {_list(few)}{hint}, and what is kept of a new class with fewer than "
-            f"{least_rows} gives them away; give more at once, or say "
-            "small_classes='context' (--small-classes context), which leaves them out, 'pool', "
-            "which learns them as one, or 'allow'; nothing was changed"
+            f"{where} brings {_list(few)}{hint}, and a new class of fewer than {least_rows} "
+            "training nodes could reveal them; give more of them at once, or say "
+            "small_classes='context' (--small-classes context: leave the class out), 'pool' (learn "
+            "all such classes as one) or 'allow'; nothing was changed"
         )
     pooled = sum(few.values()) + known.get(POOL, 0)
     return dict.fromkeys(few, POOL if small_classes == "pool" and pooled >= least_rows else "")
@@ -163,8 +163,8 @@ def left_small(record: Record) -> list[str]:
     steps = sorted({held.step for held in record.batches if few.keys() & held.labels.keys()})
     which = f"the batch{'es' * (len(steps) > 1)} of step {' and '.join(map(str, steps))}"
     return [
-        f"{_list(few)} left, fewer than {record.least_rows}: what is kept gives them away; observe "
-        f"more, or revise {which} with these labels empty"
+        f"{_list(few)} left, fewer than {record.least_rows}, and what is kept could reveal them; "
+        f"observe more of them, or revise {which} with these labels empty"
     ]
 
 
@@ -195,10 +195,9 @@ def check_listed(learner: Learner, names: Iterable[str], where: str) -> None:
     if known is None or not strange:
         return
     other = same_but_for_case(strange[0], known)
-    hint = f"; if it is {other!r}: {_alias(strange[0], other)}" if other else ""
+    hint = f" (if it is {other!r}: {_alias(strange[0], other)})" if other else ""
     raise InputError(
-        f"{where} has class {strange[0]!r}, which is not in class_list {list(known)}{hint}; with "
-        "noise the list is fixed beforehand, as the classes that come tell of single nodes. "
-        "Correct the label, leave its cell empty, or make a learner whose class_list has it; "
-        "nothing was changed"
+        f"{where} has class {strange[0]!r}, which is not in class_list {list(known)}{hint}, and "
+        "with epsilon no class is added later; correct the label, leave its cell empty, or make a "
+        "learner whose class_list has it; nothing was changed"
     )

@@ -88,8 +88,8 @@ def read_scale(
     if scale == "robust":
         if has_noise(learner):
             raise InputError(
-                "robust scaling takes the medians of the first batch, which epsilon does not "
-                f"cover; give public ranges ({_FILE}) as scale (--scale FILE.json), or "
+                "with epsilon the ranges of columns must be public, and robust takes them from the "
+                f"first batch; give public ranges ({_FILE}) as scale (--scale FILE.json), or "
                 "scale='none' (--scale none)"
             )
         return "robust"
@@ -123,10 +123,10 @@ def fixed_scale(
         shown = [name for name, _ in encoding.columns if name not in public]
         if has_noise(learner) and shown:
             raise InputError(
-                f"the medians or categories of column {shown[0]!r} would come from the batch, "
-                "which epsilon does not cover; make the learner with a scale (--scale FILE.json) "
-                "that gives every column a public range or its values, as in "
-                '{"age": {"low": 0, "high": 100}, "sex": ["f", "m"]}'
+                "with epsilon ranges and categories must be public, and those of column "
+                f"{shown[0]!r} would come from the batch; make the learner with a scale (--scale "
+                'FILE.json) of every column, such as {"age": {"low": 0, "high": 100}, "sex": '
+                '["f", "m"]}'
             )
         few = encoding.rare(batch.some_features(), record.least_rows)
         return record.scale or "robust", encoding, _rare(few, record.least_rows)
@@ -142,8 +142,8 @@ def _rare(few: Mapping[str, Sequence[str]], least: int) -> list[str]:
     """What to know of categories that would tell of single rows."""
     shown = "; ".join(f"{name!r}: {_few(values)}" for name, values in list(few.items())[:_SHOWN])
     return [
-        f"categories of fewer than {least} rows ({shown}) stay by name, whoever is erased; if they "
-        "tell of somebody, make the learner anew and give the list with --scale"
+        f"categories of fewer than {least} rows ({shown}) stay by name, whoever is erased; if a "
+        "name could reveal somebody, make a new learner and give the list with --scale"
     ] * bool(few)
 
 
@@ -165,8 +165,8 @@ def _notes(batch: Batch | LargeBatch) -> list[str]:
     """What to know where nobody said how to scale, and columns are not."""
     if batch.columns is not None:
         return [
-            "columns are not scaled, as medians of a batch are outside of epsilon; where units "
-            "differ, make the learner anew with public ranges as scale (--scale FILE.json)"
+            "columns are not scaled, as with epsilon their ranges must be public; where units "
+            "differ, make a new learner with public ranges as scale (--scale FILE.json)"
         ]
     odd = odd_columns(batch.some_features())
     if not odd:
@@ -176,6 +176,6 @@ def _notes(batch: Batch | LargeBatch) -> list[str]:
     which, have = ("column", "has") if len(odd) == 1 else ("columns", "have")
     return [
         f"{which} {shown}{more} of {batch.where}, counted from 0, {have} a far larger spread than "
-        "the others and may decide alone; if that is not meant, make the learner anew with "
+        "the others and may decide alone; if that is not meant, make a new learner with "
         'scale="robust" (--scale robust)'
     ]

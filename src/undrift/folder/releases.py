@@ -48,8 +48,8 @@ def read_begun(folder: Path) -> tuple[Begun, ...]:
         return _List.validate_json(found)
     except ValidationError as error:
         raise InputError(
-            f"{folder / BEGUN} is damaged or of an older undrift, and without it a batch may be "
-            "released twice; restore it from a copy, or observe its batch with that undrift again"
+            f"{folder / BEGUN}, which lists releases that did not end, is damaged or of an older "
+            "undrift; restore it from a copy, or observe its batch again with that older undrift"
         ) from error
 
 
@@ -105,9 +105,8 @@ def check_unspent(folder: Path, known: Mapping[str, Array], data: str, where: st
     del spent[data]
     if again := _in_common(new, spent):
         raise InputError(
-            f"the budget is spent: {again:,} of the {new.size:,} nodes of {where} were in a batch "
-            "before, and a second release would tell more of them than epsilon allows; leave them "
-            "out (nothing was changed)"
+            f"the budget is spent: {again:,} of the {new.size:,} nodes of {where} were in an "
+            "earlier batch, which used up their epsilon; leave them out (nothing was changed)"
         )
 
 
@@ -115,8 +114,8 @@ def check_disjoint(mine: Mapping[str, Array], theirs: Mapping[str, Array], where
     """Refuse to merge releases that have nodes in common, as far as hashes are remembered."""
     if again := sum(_in_common(new, mine) for new in theirs.values()):
         raise InputError(
-            f"{again:,} nodes of {where} are in both folders, and two releases tell more of them "
-            "than epsilon allows; merge sites that have no node in common (nothing was changed)"
+            f"{again:,} nodes of {where} are in both folders, and each folder used up their "
+            "epsilon; merge sites that have no node in common (nothing was changed)"
         )
 
 

@@ -443,11 +443,12 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
     @final
     def _merged(self, other: Self) -> Known[P, S, A]:
         if self.map_digest() != other.map_digest():
-            shared = ", or give both one plan" if "plan" in self.params() else ""
+            plan, both = "", ""
+            if "plan" in self.params():
+                plan, both = " or plans", ", or give both the same plan"
             raise InputError(
-                "rows mean different things to the two learners: each fixed its feature map by its "
-                f"own first batch; make one the sibling() of the other before it observes anything"
-                f"{shared}"
+                f"these learners were built from different first batches{plan}, so their sums "
+                f"cannot be added; make one with first.sibling() before it learns{both}"
             )
         sums = other.known.sums
         if sums.counts.device != torch.device(self.device):

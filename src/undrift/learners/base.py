@@ -244,8 +244,8 @@ class Learner(Reading):
         self._check_same_params(other.params(), "the other learner has", planned)
         if other.scaling_ != self.scaling_ and self.learned_ is not None:
             raise InputError(
-                "the two learners scale their columns differently, so their rows mean different "
-                "things; make one the sibling() of the other before it observes anything"
+                "these learners scale their columns differently, so their sums cannot be added; "
+                "make one with first.sibling() before it learns"
             )
         if self.columns_ and other.columns_ and self.columns_ != other.columns_:
             raise InputError(
@@ -467,8 +467,8 @@ class Learner(Reading):
     def _check_again(self, again: bool) -> None:
         if again and has_noise(self):
             raise InputError(
-                "with epsilon no batch is released twice: that would tell more of its nodes than "
-                "epsilon allows; leave out again=True"
+                "with epsilon a batch counts once, as that uses up the epsilon of its nodes; leave "
+                "out again=True"
             )
 
     @final

@@ -116,8 +116,8 @@ class Ledger:
                 )
             raise InputError(
                 "this batch is not in: it was never observed like this, or was forgotten already; "
-                "give a batch exactly as it was observed, or say again=True if its rows are in "
-                f"nevertheless ({_NOTHING})"
+                "give it exactly as it was observed, or say again=True, but only if it came in "
+                f"other parts ({_NOTHING})"
             )
         if known & {*self.gone}:
             raise InputError(

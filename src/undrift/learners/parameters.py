@@ -60,8 +60,9 @@ class Parameters(metaclass=_TakesAll):
     renamed: ClassVar[dict[str, str]] = {}  # parameters by the names they had, for old records
     gone: ClassVar[dict[str, Any]] = {}  # what went, with the value that stayed; ...: any
     other_form: ClassVar[dict[str, Any]] = {}  # of the method's other class, with the value here
+    takes_other: ClassVar[str] = "undrift.make_learner({method!r}, {given}, ...)"  # that class
     why_gone: ClassVar[str] = (
-        "is no option any more; leave it out, or take the version that docs/decisions/0022 names"
+        "any more; leave it out, or take the commit that docs/decisions/0022 names"
     )
 
     def __init_subclass__(cls, **more: Any) -> None:
@@ -187,9 +188,10 @@ class Parameters(metaclass=_TakesAll):
             return False
         if stayed[name] not in (..., value):
             given = f"{name}={value!r}"
-            there = f"needs another class; take undrift.make_learner({cls.name!r}, {given}, ...)"
-            why = there if name in cls.other_form and name not in cls.gone else cls.why_gone
-            raise InputError(f"{cls.name} does not do it by {given}, which {why}")
+            if name in cls.other_form:
+                take = cls.takes_other.format(method=cls.name, given=given)
+                raise InputError(f"{cls.name} has no setting {name}; take {take}")
+            raise InputError(f"{cls.name} has no setting {given} {cls.why_gone}")
         return True
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -137,9 +137,8 @@ class PrivatePropagation(RowSettings, AdditiveLearner[PrivatePlan, PrivateSums, 
         "plan": None,
     }
     why_gone: ClassVar[str] = (
-        "is no option with epsilon: no batch decides anything, and the whole Gram of at most "
-        f"{WIDTH} columns is kept; leave it out, give every site the same settings, and sketch for "
-        "fewer columns"
+        f"with epsilon, which keeps the whole Gram of at most {WIDTH} columns; leave it out, give "
+        "every site the same settings, and set sketch for fewer columns"
     )
 
     epsilon: float
@@ -156,9 +155,9 @@ class PrivatePropagation(RowSettings, AdditiveLearner[PrivatePlan, PrivateSums, 
         check_guarantee(self.epsilon, self.delta)
         if not self.class_list or len(set(map(str, self.class_list))) != len(self.class_list):
             raise InputError(
-                "epsilon needs class_list, every class that may ever come, none twice, as the list "
-                "of classes seen would tell of single nodes; give it, such as class_list=(0, 1, 2) "
-                "or class_list=('fine', 'mule')"
+                "epsilon needs class_list, as a list made from the data could reveal single nodes; "
+                "give every class that may ever come, each once, such as class_list=(0, 1, 2) or "
+                "class_list=('fine', 'mule')"
             )
         if self._blank(1, seed=0).propagated("mix").blocks > 1:
             raise InputError(
@@ -185,8 +184,8 @@ class PrivatePropagation(RowSettings, AdditiveLearner[PrivatePlan, PrivateSums, 
         own = known == [str(c) for c in self.class_ids.values()]
         ids = "" if own else ", whose ids count from 0"
         return InputError(
-            f"class {name} is not in class_list {known}{ids}, and with noise the list of classes "
-            "is fixed beforehand; correct the label, or make a learner whose class_list has it"
+            f"class {name} is not in class_list {known}{ids}, and with epsilon no class is added "
+            "later; correct the label, or make a learner whose class_list has it"
         )
 
     # plan, sums and what they come to ------------------------------------------------------
@@ -195,8 +194,8 @@ class PrivatePropagation(RowSettings, AdditiveLearner[PrivatePlan, PrivateSums, 
         known = task.graph.encoding
         if known is not None and known.shown and not self.testing:
             raise InputError(
-                f"the medians or categories of column {min(known.shown)!r} come from the data, "
-                "which epsilon does not cover; give public ones of every column: "
+                "with epsilon ranges and categories must be public, and those of column "
+                f"{min(known.shown)!r} come from the data; give public ones of every column: "
                 'Graph.from_table(frame, encoding={"age": {"low": 0, "high": 100}, "sex": ["f", '
                 '"m"]})'
             )

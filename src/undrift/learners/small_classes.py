@@ -45,7 +45,6 @@ def check_class_rows(rows: Mapping[int, int] | None, least_rows: int) -> None:
     if few:
         c, n = next(iter(few.items()))
         raise InputError(
-            f"class {c} has {n} training node{'s' * (n != 1)}, and sums over fewer than "
-            f"{least_rows} give them away in a file; observe more of them first, or say "
-            f"least_rows={n} to write it nevertheless"
+            f"class {c} has {n} training node{'s' * (n != 1)}, and a file with fewer than "
+            f"{least_rows} could reveal them; observe more, or pass least_rows={n}"
         )

@@ -98,10 +98,7 @@ class Propagation(RowSettings, AdditiveLearner[Plan, PropagationSums, Solved]):
     gone: ClassVar[dict[str, Any]] = {
         **dict.fromkeys(_WITH_NOISE, ...), **other_form, "structure": False
     }  # fmt: skip
-    why_gone: ClassVar[str] = (
-        "is no option here; for epsilon take undrift.PrivatePropagation, for structure the version "
-        "that docs/decisions/0022 names"
-    )
+    takes_other: ClassVar[str] = "undrift.PrivatePropagation({given}, class_list=[...])"
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {"evidence_threshold": (1e3, 1e4, 1e5)}
     planned: ClassVar[tuple[str, ...]] = ("plan", *_PINNED, "seed")
 
