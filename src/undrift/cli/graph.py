@@ -11,13 +11,7 @@ AT_FIRST = GraphColumns()
 
 
 def import_(
-    nodes: Path,
-    edges: Path,
-    /,
-    *,
-    out: Path,
-    columns: GraphColumns = AT_FIRST,
-    memory: float = 4.0,
+    nodes: Path, edges: Path, /, *, out: Path, columns: GraphColumns = AT_FIRST, memory: float = 4.0
 ) -> None:
     """Make a graph folder of a table of nodes and a table of edges, of any size.
 

@@ -76,17 +76,10 @@ def new(
     chosen |= {} if plan is None else {"plan": str(plan)}
     chosen |= {"seed": seed} if seed else {}
     chosen |= {"device": device} if device != "cpu" else {}
-    made = kind.new(
-        folder,
-        **({} if like is not None and method == DEFAULT else {"method": method}),
-        settings=chosen,
-        like=like,
-        keep=keep,
-        remember_nodes=remember_nodes,
-        small_classes=small_classes,
-        least_rows=least_rows,
-        scale=scale,
-    )
+    how: dict[str, Any] = {"settings": chosen, "like": like, "keep": keep, "scale": scale}
+    how |= {"remember_nodes": remember_nodes, "small_classes": small_classes}
+    how |= {} if like is not None and method == DEFAULT else {"method": method}
+    made = kind.new(folder, **how, least_rows=least_rows)
     say(f"{folder}: {made.show().method}, nothing observed yet")
     say(f"next: undrift learner observe {folder} {made.files}")
 
@@ -215,7 +208,7 @@ def forget(
     session: str | None = None,
     user: str | None = None,
     item: str | None = None,
-    batch: Annotated[tuple[Path, ...], Several] = (),
+    batch: options.Paths = (),
     workers: Workers = options.HERE,
     columns: Columns = AS_LAST,
 ) -> None:

@@ -31,6 +31,7 @@ Several = Parameter(negative="", show_default=False, consume_multiple=True)  # v
 Flag = Annotated[bool, Many]
 Words = Annotated[tuple[str, ...], Many]
 Settings = Annotated[Words, Parameter(name="--set")]
+Paths = Annotated[tuple[Path, ...], Several]
 LearnerPath = Annotated[Path, Parameter(help="The learner's folder.")]
 
 
