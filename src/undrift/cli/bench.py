@@ -63,7 +63,6 @@ def bench(
     :param traceback: Print where failed runs failed.
     """
     from undrift.experiments import bench as benches
-    from undrift.experiments.bench import WorkerSettings
     from undrift.experiments.estimate import Estimator
     from undrift.experiments.plans import PARTS, PLANS, chosen_plans
     from undrift.experiments.store import load_records
@@ -91,7 +90,7 @@ def bench(
         benches.record_plans(chosen, out)
         console.print(f"nothing to do; see: undrift report {out}", soft_wrap=True)
         return
-    how = WorkerSettings(threads, checkpoints, track)
+    how = benches.WorkerSettings(threads, checkpoints, track)
     try:
         with bench_progress(console_err, estimator, workers, chosen) as watch:
             progress = benches.bench(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from undrift.cli.options import Whole
+from undrift.formatting import percent, size
 
 if TYPE_CHECKING:
     from undrift.experiments.result import Result
@@ -67,8 +68,6 @@ def demo(*, stream: str = "synthetic", seed: Whole = 0, out: Path = Path("runs")
 
 
 def _row(prepared: PreparedRun, result: Result) -> list[str]:
-    from undrift.formatting import percent, size
-
     learner, metrics = prepared.learner, result.metrics.by_class.model_dump()
     numbers = [f"{metrics[key]:.1f}" for key in ("a_avg", "a_f", "forgetting")]
     drift = result.drift[-1] if result.drift else None

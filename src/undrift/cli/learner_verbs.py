@@ -307,8 +307,7 @@ def merge(folder: Path, /, *others: Path) -> None:
         there = folder.exists() and any(folder.iterdir())
         if not there:
             first = opened(others[0])
-            remember = first.show().record.remember_nodes
-            first.new(folder, like=others[0], remember_nodes=remember)
+            first.new(folder, like=others[0], remember_nodes=first.show().record.remember_nodes)
         try:
             step = opened(folder).merge(*others, progress=progress)
         except InputError:
@@ -342,8 +341,7 @@ def tell(folder: Path, step: Step) -> None:
     if line.sessions:
         what.append(f"{counted(line.sessions, 'session')}, {counted(line.clicks, 'click')}")
     if line.rows_subtracted is not None:
-        subtracted = counted(line.rows_subtracted, "row")
-        what.append(f"{subtracted} subtracted, {line.rows_added:,} added")
+        what.append(f"{counted(line.rows_subtracted, 'row')} subtracted, {line.rows_added:,} added")
     if line.tested:
         what.append(f"{line.right:,} of {line.tested:,} of known classes predicted right before")
     what.append(f"+{len(line.added)} -{len(line.removed)} batches")

@@ -163,5 +163,4 @@ def _show(console: Console, result: Result, path: Path | None = None) -> None:
     for what in ("repairs", "periods", "scale"):
         if what in result.provenance:
             say(f"{what}: {result.provenance[what]}", console)
-    where = path or result.model_dump_json(by_alias=True)
-    say(f"result: {where}", console)
+    say(f"result: {path or result.model_dump_json(by_alias=True)}", console)

@@ -107,8 +107,7 @@ def _plots(lines: Sequence[Line]) -> list[dict[str, Any]]:
         return _plot(title, text, dots, _whole, steps=steps)
 
     def shares(title: str, text: str, dots: list[Dot], rule: float | None = None) -> Any:
-        shown = partial(percent, digits=0)
-        return _plot(title, text, dots, shown, 1.0, steps=steps, rule=rule)
+        return _plot(title, text, dots, partial(percent, digits=0), 1.0, steps=steps, rule=rule)
 
     tested = [(line.step, line.right or 0, line.tested) for line in lines if line.tested]
     right, every = sum(r for _, r, _ in tested), sum(n for *_, n in tested)
@@ -145,8 +144,7 @@ def _drift(lines: Sequence[Line], steps: int) -> dict[str, Any]:
     for step, noticed in ((line.step, line.noticed) for line in lines if line.noticed):
         sure = noticed.beyond_chance
         for name, (far, _) in noticed.moved.items():
-            tip = f"step {step}: {name} moved by {far:.2f}"
-            dots.append(Dot(step, far, tip, name in sure))
+            dots.append(Dot(step, far, f"step {step}: {name} moved by {far:.2f}", name in sure))
         if sure:
             far, worst = max((noticed.moved[name][0], name) for name in sure)
             last = f" Last: {worst} in step {step}, by {far:.2f}."

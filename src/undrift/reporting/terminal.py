@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from math import isnan, nan
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -191,11 +190,6 @@ def stream_header(stream: TaskStream, rows: Tasks, published_edges: int | None =
     return lines + [f"{what}: {value}" for what, value in stream.provenance.items()]
 
 
-def shown_stream(stream: Any, published_edges: int | None = None) -> list[Any]:
-    """What `undrift streams --show` prints of a stream: lines, then a table of its parts."""
-    return [*resolve_name(stream.overview)(stream, stream.describe(), published_edges)]
-
-
 def shown_tasks(stream: TaskStream, rows: Tasks, published_edges: int | None = None) -> list[Any]:
     """What is printed of a graph's stream."""
     return [*map(Text, stream_header(stream, rows, published_edges)), "", tasks_table(rows)]
@@ -221,8 +215,7 @@ def tasks_table(rows: Tasks) -> Table:
         first = (f"T{row.task}", class_ranges(row.classes), *(f"{number:,}" for number in numbers))
         table.add_row(*first, f"{row.imbalance:.1f}", end_section=row is rows[-1])
     sums = (f"{sum(column):,}" for column in zip(*counts, strict=True))
-    classes = str(len({c for row in rows for c in row.classes}))
-    table.add_row(Text("all"), classes, *sums, "")
+    table.add_row(Text("all"), str(len({c for row in rows for c in row.classes})), *sums, "")
     return table
 
 

@@ -102,5 +102,4 @@ def _name_ends(axes: Axes, ends: dict[str, tuple[float, float]], size: tuple[flo
         axes.plot(bent, [y, y, height], **thin)
         mark = style | {"linestyle": "-", "markersize": 3.2, "markeredgewidth": 0.7}
         axes.plot(right + unit * _LEADER, height, **mark, clip_on=False)
-        words = right + unit * (_LEADER + 1.3)
-        axes.text(words, height, **name_style(name), va="center_baseline")
+        axes.text(right + unit * (_LEADER + 1.3), height, **name_style(name), va="center_baseline")

@@ -40,9 +40,6 @@ COSTS = {
     "memory_mb": ("memory", "peak memory of a run, mean over seeds"),
     "kept_bytes": ("kept", "size of what is kept after the last task, mean over seeds"),
 }
-MANY_STREAMS = 2
-"""With more streams than these, costs per stream start hidden and their mean stands at the end."""
-
 Runs = Mapping[str, Result]  # by their ids
 WIDTH, HEIGHT, EDGE = 168, 44, 3  # of a curve the size of a word
 
@@ -174,11 +171,9 @@ def overview(page: Page) -> dict[str, Any]:
     streams = dict.fromkeys(s for plan in page.plans for s in plan.first.streams)
     streams |= dict.fromkeys(sorted({result.spec.place for result in results}))
     versions: dict[str, Counter[str]] = defaultdict(Counter)
-    machines: Counter[str] = Counter()
-    for result in results:
-        for package, version in result.versions.items():
-            versions[package][version] += 1
-        machines[f"{result.spec.device}, {counted(result.cost.threads, 'thread')}"] += 1
+    for package, version in (pair for result in results for pair in result.versions.items()):
+        versions[package][version] += 1
+    machines = Counter(f"{r.spec.device}, {counted(r.cost.threads, 'thread')}" for r in results)
     spent = sum(result.cost.total_seconds for result in results)
     # searches that were done together each have the seconds of all
     spent += sum(each.seconds / (1 + len(each.shared_with)) for each in page.records.searches)
@@ -221,7 +216,7 @@ def _counted(found: Counter[str], between: str) -> str:
 def table_view(plan: PlanTable) -> dict[str, Any]:
     """What a table shows beyond its numbers: what is hidden, mean costs, cells in `troubles`."""
     table = plan.first
-    many = len(table.streams) > MANY_STREAMS
+    many = len(table.streams) > 2  # then costs start hidden, and their mean stands at the end
     # only over streams on which every row was run are means comparable
     ran = [s for s in table.streams if all((row, s) in table.costs for row in table.rows)]
     shared = ran if many else []

@@ -32,7 +32,6 @@ BySeed = dict[int, tuple[str, Result]]
 """The finished runs of a cell: by seed, the id of the run and its result."""
 
 _ROUNDING = 1e-9  # differences of accuracies that are closer than this differ by rounding alone
-_DECIMALS = 2  # a table's: rows that print the same number share a rank
 
 # a setting that makes another method of it is named even where all runs share it
 _NAMING = ("merging", "protocol")
@@ -99,7 +98,7 @@ def _column(
     ranked = {row: found for row, found in scores.items() if row not in bounds}
     sign = METRICS[metric].sign
     heights = {row: sign * fmean(found.values()) for row, found in ranked.items()}
-    printed = {row: round(height, _DECIMALS) for row, height in heights.items()}
+    printed = {row: round(height, 2) for row, height in heights.items()}  # equals share a rank
     best = max(heights, key=lambda row: heights[row], default="")  # the first of equals
     tested = _tested(best, ranked, sign)
     return {

@@ -137,8 +137,7 @@ def notes_of(table: Comparison, manifest: Manifest, results: Sequence[Result]) -
         sources = _listed([numbers.source for numbers in published])
         paper = f"Paper: the number printed by {sources}"
         notes.append(f"{paper}, and in brackets ours minus it, in points.")
-    if manifest.rule:
-        notes.append(manifest.rule)
+    notes += [manifest.rule] if manifest.rule else []
     if results:
         threads = number_ranges(result.cost.threads for result in results)
         notes.append(
@@ -202,8 +201,7 @@ def _failed(cells: Iterable[PlannedRun]) -> list[str]:
             line = next(iter(cell.failed.strip().splitlines()), "no message")
             why = line if len(line) <= _LINE else line[: _LINE - 3] + "..."
             seeds[name, why].append(cell.seed)
-    every = seeds.items()
-    notes = [f"Failed: {name} (seed {number_ranges(s)}): {why}" for (name, why), s in every]
+    notes = [f"Failed: {on} (seed {number_ranges(s)}): {why}" for (on, why), s in seeds.items()]
     more = sum(map(len, list(seeds.values())[_FAILURES:]))
     return [*notes[:_FAILURES], f"Failed: {more} more runs."] if more else notes
 
