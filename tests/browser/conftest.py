@@ -119,19 +119,16 @@ class PageInBrowser:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.ask("Emulation.setEmulatedMedia", features=[scheme])
         self.ask("Page.navigate", url=path.as_uri())
-        self.run(
-            "document.readyState === 'complete' "
-            "|| new Promise((go) => addEventListener('load', go))"
-        )
+        loaded = "new Promise((go) => addEventListener('load', go))"
+        self.run(f"document.readyState === 'complete' || {loaded}")
 
     def ask(self, method: str, **params: Any) -> dict[str, Any]:
         return self.browser.ask(method, self.session, **params)
 
     def run(self, script: str) -> Any:
         """The value of an expression in the page."""
-        answer = self.ask(
-            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
-        )
+        how = {"returnByValue": True, "awaitPromise": True}
+        answer = self.ask("Runtime.evaluate", expression=script, **how)
         if "exceptionDetails" in answer:
             raise RuntimeError(answer["exceptionDetails"]["exception"]["description"])
         return answer["result"].get("value")
@@ -171,11 +168,8 @@ class PageInBrowser:
 
     def requests(self) -> list[str]:
         """Every address that the page asked for, its own first."""
-        return [
-            event["params"]["request"]["url"]
-            for event in self._events()
-            if event["method"] == "Network.requestWillBeSent"
-        ]
+        sent = [each for each in self._events() if each["method"] == "Network.requestWillBeSent"]
+        return [event["params"]["request"]["url"] for event in sent]
 
     def complaints(self) -> list[str]:
         """Errors and warnings in the console, and exceptions."""

@@ -20,6 +20,7 @@ pytest.importorskip("jinja2", reason="needs jinja2: pip install 'undrift[report]
 
 from undrift.reporting.figures.figure import Figure
 from undrift.reporting.html.page import Page, PlanTable, render
+from undrift.reporting.report import GRADINGS
 from undrift.reporting.tables.compare import compare, manifest_of_runs
 
 # without a slash, which would make it the path of a stream file
@@ -58,17 +59,11 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
             searches[spec.id] = Fakes().search(stream, row, seed, gamma=(0.1, 1.0))
         results[spec.id] = result(spec)
     plan = manifest_of_runs(results, title="Plan")
-    cells = [
-        cell.model_copy(update={"row": cell.method, "search": searches[cell.run].spec.id})
-        if cell.run in searches
-        else cell
-        for cell in plan.cells
-    ]
+    more = {run: {"row": "adr", "search": search.spec.id} for run, search in searches.items()}
+    cells = [cell.model_copy(update=more.get(cell.run, {})) for cell in plan.cells]
     manifest = plan.model_copy(update={"rows": ROWS, "streams": STREAMS, "cells": cells})
     four = ("a_avg", "a_f", "a_l", "forgetting")
-    tables: Any = {
-        g: compare(results, manifest, metrics=four, grading=g) for g in ("class", "node")
-    }
+    tables = {g: compare(results, manifest, metrics=four, grading=g) for g in GRADINGS}
     figures = [
         (Figure("one", "First figure", "Red.", lambda _: None), SVG.replace(b"COLOUR", b"#ff0000")),
         (Figure("two", EVIL, "Blue.", lambda _: None), SVG.replace(b"COLOUR", b"#0000ff")),
@@ -88,19 +83,16 @@ def page(open_page: Opener, report: Path) -> Any:
 
 
 def rows(page: Any, grading: str = "class") -> list[str]:
-    found: list[str] = page.run(
-        f"""Array.from(document.querySelector('tbody[data-grading="{grading}"]').rows)
-        .filter((row) => !row.hidden).map((row) => row.cells[0].textContent)"""
-    )
-    return found
+    all_rows = f"""Array.from(document.querySelector('tbody[data-grading="{grading}"]').rows)"""
+    shown = ".filter((row) => !row.hidden).map((row) => row.cells[0].textContent)"
+    return list(page.run(all_rows + shown))
 
 
 def sort_by(page: Any, column: int) -> str:
     """Click the heading of a metric; how the column is sorted then."""
     button = f"document.querySelectorAll('.results thead tr:last-child .sort')[{column}]"
     page.run(f"{button}.click()")
-    state: str = page.run(f"{button}.parentElement.getAttribute('aria-sort')")
-    return state
+    return str(page.run(f"{button}.parentElement.getAttribute('aria-sort')"))
 
 
 def test_it_loads_without_a_complaint_or_a_request(page: Any, report: Path) -> None:
@@ -236,9 +228,7 @@ def test_dark_by_preference_and_by_the_button(open_page: Opener, report: Path) -
 
 
 @pytest.mark.parametrize("width", [360, 768])
-def test_a_narrow_screen_scrolls_tables_and_not_the_page(
-    open_page: Opener, report: Path, width: int
-) -> None:
+def test_a_narrow_screen_scrolls_tables_alone(open_page: Opener, report: Path, width: int) -> None:
     phone = open_page(report, width=width, height=740)
     phone.run("for (const part of document.querySelectorAll('details')) part.open = true")
     assert phone.run("document.documentElement.scrollWidth") <= width

@@ -11,12 +11,11 @@ import pytest
 from undrift.cli.app import start
 
 Refused = Callable[[str, str], None]
+Patch = pytest.MonkeyPatch
 
 
 @pytest.fixture
-def refused(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Refused:
+def refused(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: Patch) -> Refused:
     """Gives a command line in a folder of the test, and looks for what must be said."""
     monkeypatch.chdir(tmp_path)
 

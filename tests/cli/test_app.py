@@ -13,6 +13,7 @@ from undrift.cli.app import make_app, start
 from undrift.errors import InputError
 
 Captured = pytest.CaptureFixture[str]
+Patch = pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(
@@ -27,7 +28,7 @@ Captured = pytest.CaptureFixture[str]
     ],
 )
 def test_help_has_options_and_examples(
-    words: list[str], shown: list[str], capsys: Captured, monkeypatch: pytest.MonkeyPatch
+    words: list[str], shown: list[str], capsys: Captured, monkeypatch: Patch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     assert start([*words, "--help"]) == 0
@@ -46,12 +47,7 @@ def test_help_has_options_and_examples(
     ],
 )
 def test_how_a_command_ends_is_an_exit_code_and_a_sentence(
-    error: BaseException | None,
-    words: list[str],
-    code: int,
-    message: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: Captured,
+    error: Any, words: list[str], code: int, message: str, monkeypatch: Patch, capsys: Captured
 ) -> None:
     traced: list[bool] = []
 
@@ -121,9 +117,7 @@ def test_a_full_disk_behind_stdout_is_one_sentence() -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_a_file_that_cannot_be_read_is_not_taken_for_a_full_stdout(
-    monkeypatch: pytest.MonkeyPatch, capsys: Captured
-) -> None:
+def test_an_unreadable_file_is_no_full_stdout(monkeypatch: Patch, capsys: Captured) -> None:
     def fail() -> None:
         raise OSError(5, "Input/output error")
 

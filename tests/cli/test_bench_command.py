@@ -21,16 +21,17 @@ from undrift.experiments.spec import RunSpec
 from undrift.experiments.store import load_manifest, manifest_path
 
 Captured = pytest.CaptureFixture[str]
+Patch = pytest.MonkeyPatch
 JOB = RunSpec(method="bare")
 
 
 @pytest.fixture(autouse=True)
-def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def elsewhere(monkeypatch: Patch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path))
 
 
-def fake(monkeypatch: pytest.MonkeyPatch, *states: Progress) -> list[dict[str, Any]]:
+def fake(monkeypatch: Patch, *states: Progress) -> list[dict[str, Any]]:
     """A bench that shows these states one after the other and ends with the last."""
     asked: list[dict[str, Any]] = []
 
@@ -62,9 +63,7 @@ def test_skipped_streams_are_listed(capsys: Captured) -> None:
     assert "stand-in data: " in capsys.readouterr().out
 
 
-def test_what_happens_is_shown_line_by_line(
-    capsys: Captured, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_happens_is_shown_line_by_line(capsys: Captured, monkeypatch: Patch) -> None:
     running = Progress(pending=[JOB], waiting=1)
     done = Progress(found=1, done=[(JOB, 3.0)], warnings=[(JOB, "cannot write it")])
     asked = fake(monkeypatch, running, done, done)
@@ -76,9 +75,7 @@ def test_what_happens_is_shown_line_by_line(
     assert (asked[0]["workers"], asked[0]["settings"]) == (3, WorkerSettings(2, False, ()))
 
 
-def test_a_failed_run_gives_exit_code_one(
-    capsys: Captured, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_run_gives_exit_code_one(capsys: Captured, monkeypatch: Patch) -> None:
     fake(monkeypatch, Progress(failed=[Failure(JOB, "ValueError: [odd]", "in line 3")]))
     for where in ([], ["--traceback"]):
         assert start(["bench", "smoke", *where]) == 1
@@ -87,9 +84,7 @@ def test_a_failed_run_gives_exit_code_one(
         assert ("in line 3" in shown) == bool(where)
 
 
-def test_an_interruption_says_that_nothing_is_lost(
-    capsys: Captured, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interruption_loses_nothing(capsys: Captured, monkeypatch: Patch) -> None:
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
@@ -130,9 +125,7 @@ def test_a_plan_whose_runs_are_there_is_recorded(capsys: Captured, tmp_path: Pat
 
 
 @pytest.mark.parametrize(("old", "new"), [("82.5", "83.5"), ('"state_mb": 0.1', '"state_mb": NaN')])
-def test_a_result_that_tables_skip_is_still_to_do(
-    capsys: Captured, tmp_path: Path, old: str, new: str
-) -> None:
+def test_a_skipped_result_is_to_do(capsys: Captured, tmp_path: Path, old: str, new: str) -> None:
     path = save_result(made(method="bare"), tmp_path / "runs")
     assert old in path.read_text()
     path.write_text(path.read_text().replace(old, new))

@@ -34,10 +34,8 @@ def shown(terminal: bool) -> str:
 
 
 def test_a_line_per_task_and_on_a_terminal_a_bar_of_task_and_phase() -> None:
-    lines = [
-        "task 1/2 took 1.5 s: A_t 90.0 % by class, 80.0 % by node",
-        "task 2/2 took 2.5 s: A_t 90.0 % by class, 80.0 % by node",
-    ]
+    took = "task 1/2 took 1.5 s", "task 2/2 took 2.5 s"
+    lines = [f"{head}: A_t 90.0 % by class, 80.0 % by node" for head in took]
     assert shown(terminal=False).splitlines() == lines
     screen = shown(terminal=True)
     for part in ("task 1/2  train", "3/10", "task 2/2  merge", *lines):

@@ -33,9 +33,7 @@ def tiny(site: Any, official: Any, monkeypatch: pytest.MonkeyPatch) -> Dataset:
     return dataset
 
 
-def test_fetch_says_where_the_file_is_and_check_its_statistics(
-    folder: Path, tiny: Dataset, capsys: Captured
-) -> None:
+def test_fetch_names_a_file_check_its_size(folder: Path, tiny: Dataset, capsys: Captured) -> None:
     assert start(["data", "fetch", "tiny"]) == 0
     shown = capsys.readouterr()
     then = "undrift data check tiny, then: undrift run --stream tiny"
@@ -84,15 +82,12 @@ def test_on_a_terminal_progress_is_a_bar() -> None:
 @pytest.fixture
 def kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Parts of stand-ins in the cache folder."""
-    cache = folder / "cache"
-    monkeypatch.setattr("undrift.datasets.folder._platform_cache", lambda: cache)
-    paths = [
-        cache / "undrift" / "stand-ins" / "reddit-0-57307946-1234abcd-v1.npz",
-        cache / "undrift" / "stand-ins" / "reddit-0-100-1234abcd-v1.npz",
-        cache / "undrift" / "stand-ins" / "ogbn-arxiv-0-1234abcd-v1.npz",
-    ]
+    monkeypatch.setattr("undrift.datasets.folder._platform_cache", lambda: folder / "cache")
+    place = folder / "cache" / "undrift" / "stand-ins"
+    place.mkdir(parents=True)
+    names = "reddit-0-57307946", "reddit-0-100", "ogbn-arxiv-0"
+    paths = [place / f"{name}-1234abcd-v1.npz" for name in names]
     for path in paths:
-        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(bytes(1500))
     return paths
 

@@ -20,9 +20,8 @@ KINDS = ["fine", "mule"]
 
 
 def month(place: Path, number: int, kinds: list[str] = KINDS) -> list[str]:
-    rows = [
-        f"{number}-{i},{kinds[i % 2]},{3 * (i % 2)},{3 - 3 * (i % 2)},{i % 3}" for i in range(16)
-    ]
+    each = [(f"{number}-{i},{kinds[i % 2]}", 3 * (i % 2), i % 3) for i in range(16)]
+    rows = [f"{name},{x},{3 - x},{z}" for name, x, z in each]
     nodes, edges = place / f"n{number}.csv", place / f"e{number}.csv"
     nodes.write_text("\n".join(["id,label,x,y,z", *rows]))
     pairs = [f"{number}-{i},{number}-{i + 2}" for i in range(14)]
@@ -62,9 +61,7 @@ def test_predictions_are_written(desk: Path, tmp_path: Path, capsys: Captured) -
     assert len(undrift.load(tmp_path / "one.safetensors").classes_) == 2
 
 
-def test_a_class_in_other_letters_can_be_an_alias(
-    desk: Path, tmp_path: Path, capsys: Captured
-) -> None:
+def test_other_letters_can_be_an_alias(desk: Path, tmp_path: Path, capsys: Captured) -> None:
     files = month(tmp_path, 2, ["fine", "MULE"])
     for alias, noted in (([], True), (["--alias", "MULE=mule"], False)):
         assert run("observe", desk, *files, *alias) == 0
@@ -73,9 +70,7 @@ def test_a_class_in_other_letters_can_be_an_alias(
         assert run("forget", desk, *files) == 0
 
 
-def test_verify_completes_what_a_killed_process_left_undone_and_says_how_exact_it_is(
-    desk: Path, capsys: Captured
-) -> None:
+def test_verify_completes_a_step_and_says_how_exact_it_is(desk: Path, capsys: Captured) -> None:
     thin = desk.parent / "thin"
     assert run("new", thin, "--set", "hops=1", "--set", "gamma=1e-14") == 0
     assert run("observe", thin, *month(desk.parent, 1)) == 0
@@ -167,9 +162,7 @@ def test_show_and_history_are_tables_and_do_not_wait_for_torch(desk: Path) -> No
     assert run("history", desk) == 2
 
 
-def test_an_audit_is_a_verdict_and_an_exit_code(
-    desk: Path, tmp_path: Path, capsys: Captured
-) -> None:
+def test_an_audit_is_a_verdict_and_exit_code(desk: Path, tmp_path: Path, capsys: Captured) -> None:
     assert run("audit", desk) == 3
     shown = capsys.readouterr().out
     for words in ("Kept", "sums.variants.mix.seen", "Rows behind it", "Attacks", "foretold"):
@@ -209,9 +202,7 @@ def test_a_list_of_one_name_is_a_setting(tmp_path: Path) -> None:
     assert list(kept["class_list"]) == ["a"]
 
 
-def test_a_plan_of_another_folder_is_in_force_before_the_first_batch(
-    desk: Path, tmp_path: Path, capsys: Captured
-) -> None:
+def test_a_plan_holds_before_the_first_batch(desk: Path, tmp_path: Path, capsys: Captured) -> None:
     second, files = tmp_path / "second", month(tmp_path, 2, ["fine", "fine"])
     for plan, noted in ((["--plan", desk / "plan.json"], False), ([], True)):
         assert run("new", second, *plan) == 0

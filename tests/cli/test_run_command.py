@@ -28,11 +28,12 @@ from undrift.reporting.tables.compare import compare, manifest_of_runs
 from undrift.testing.graphs import tiny_stream
 
 Captured = pytest.CaptureFixture[str]
+Patch = pytest.MonkeyPatch
 QUICK = ["--method", "bare", "--set", "epochs=3", "--set", "hidden=4,4"]
 
 
 @pytest.fixture(autouse=True)
-def tiny(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def tiny(monkeypatch: Patch, tmp_path: Path) -> None:
     """Every stream is the tiny one, and results go to a folder of the test."""
     monkeypatch.setattr(experiment, "load_stream", lambda name, seed: tiny_stream(seed))
     monkeypatch.chdir(tmp_path)
@@ -72,7 +73,7 @@ def test_settings_are_read_by_the_methods_types(tmp_path: Path) -> None:
     assert spec["protocol"] == "local"
 
 
-def test_threads_are_set_and_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_are_set_and_recorded(tmp_path: Path, monkeypatch: Patch) -> None:
     asked: list[int] = []
     monkeypatch.setattr(torch, "set_num_threads", asked.append)
     assert start(["run", *QUICK, "--threads", "3"]) == 0
@@ -81,7 +82,7 @@ def test_threads_are_set_and_recorded(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.fixture
-def notes(monkeypatch: pytest.MonkeyPatch) -> Notes:
+def notes(monkeypatch: Patch) -> Notes:
     """The tracker that any name stands for."""
     found = Notes()
     monkeypatch.setattr(tracking, "trackers", lambda *_: tracking.Trackers([("notes", found)]))
@@ -91,9 +92,7 @@ def notes(monkeypatch: pytest.MonkeyPatch) -> Notes:
 TRACKED = [*QUICK, "--track", "any:name"]
 
 
-def test_a_run_is_tracked_and_a_tracker_that_breaks_does_not_cost_the_result(
-    tmp_path: Path, notes: Notes, capsys: Captured
-) -> None:
+def test_a_broken_tracker_costs_no_result(tmp_path: Path, notes: Notes, capsys: Captured) -> None:
     assert start(["run", *TRACKED]) == 0
     assert notes.called == ["start", *3 * ["record"], "finish"]
     notes.breaks_at = "record"
@@ -104,7 +103,7 @@ def test_a_run_is_tracked_and_a_tracker_that_breaks_does_not_cost_the_result(
 
 
 def test_a_run_that_breaks_is_1_and_writes_nothing_and_a_tracker_hears_of_it(
-    tmp_path: Path, notes: Notes, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+    tmp_path: Path, notes: Notes, monkeypatch: Patch, capsys: Captured
 ) -> None:
     def explode(*arguments: object) -> None:
         raise RuntimeError("boom")
@@ -130,18 +129,14 @@ def test_classes_that_come_back_are_run_and_shown(tmp_path: Path, capsys: Captur
     assert "A_l" not in shown
 
 
-def test_a_method_that_cannot_learn_again_is_refused_before_the_data_is_read(
-    monkeypatch: pytest.MonkeyPatch, refused: Refused
-) -> None:
+def test_a_method_that_cannot_learn_again_is_refused(monkeypatch: Patch, refused: Refused) -> None:
     monkeypatch.setattr(RunningMean, "returns", False)
     monkeypatch.delattr(experiment, "load_stream")
     said = "running-mean cannot learn a class that comes back"
     refused(f"run --method {MEAN[1]} --arrive blurry", said)
 
 
-def test_the_folder_is_tried_before_any_work(
-    refused: Refused, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_folder_is_tried_before_any_work(refused: Refused, monkeypatch: Patch) -> None:
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
@@ -150,9 +145,7 @@ def test_the_folder_is_tried_before_any_work(
     refused("run", "cannot write to runs (No space left on device); free some space")
 
 
-def test_a_result_that_cannot_be_written_is_printed(
-    tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unsaved_result_is_shown(tmp_path: Path, capsys: Captured, monkeypatch: Patch) -> None:
     def full(*_: Any, **__: Any) -> None:
         raise InputError("cannot write result.json (No space left on device)")
 
@@ -176,9 +169,7 @@ class Mine(Bare):
 """
 
 
-def test_a_method_in_the_current_folder_keeps_its_name_in_tables(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_method_of_the_current_folder_is_named(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr(sys, "path", list(sys.path))  # the current folder is not on it
     monkeypatch.setattr(registry, "_SPELLED_OUT", set())
     (tmp_path / "of_my_own.py").write_text(OWN)

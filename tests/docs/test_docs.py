@@ -125,9 +125,8 @@ def test_files_and_modules_that_pages_name_are_there(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     for name in re.findall(r"`(undrift(?:\.\w+)+)`", text) if page.name in GUIDE else ():
         import_module(name)
-    for folder, names, ending in re.findall(
-        r"`((?:undrift|tests|docs)/[\w/.-]*?)(?:\{([\w,]+)\}([\w.]*))?`", text
-    ):
+    paths = r"`((?:undrift|tests|docs)/[\w/.-]*?)(?:\{([\w,]+)\}([\w.]*))?`"
+    for folder, names, ending in re.findall(paths, text):
         for name in names.split(","):
             path = ("src/" if folder.startswith("undrift/") else "") + folder + name + ending
             assert (ROOT / path).exists(), f"{page.name} speaks of {path}"

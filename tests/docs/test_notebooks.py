@@ -20,9 +20,7 @@ nbclient = pytest.importorskip("nbclient")
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = ROOT / "docs" / "notebooks"
-_CELL = re.compile(
-    r"^```\{code-cell\} ipython3\n(?::[^\n]*\n)*(.*?)^```$", re.DOTALL | re.MULTILINE
-)
+_CELL = re.compile(r"^```\{code-cell\} ipython3\n(?::[^\n]*\n)*(.*?)^```$", re.S | re.M)
 SAYS = {
     "engineer": ("keeps examples: False", "'warranty', 'fraud']", "11 features per node, but 12"),
     "researcher": ("propagation  A_avg", "nearest_mean:NearestMean     0", "report/index.html"),
@@ -35,11 +33,8 @@ def run(page: Path, folder: Path) -> list[str]:
     notebook = built(page)
     if notebook is None:
         notebook = nbformat.v4.new_notebook(cells=list(map(nbformat.v4.new_code_cell, codes)))
-        where = {"metadata": {"path": str(folder)}}
-        client = nbclient.NotebookClient(
-            notebook, timeout=300, kernel_name="python3", resources=where
-        )
-        client.execute()
+        how = {"kernel_name": "python3", "resources": {"metadata": {"path": str(folder)}}}
+        nbclient.NotebookClient(notebook, timeout=300, **how).execute()
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert [cell.source.strip() for cell in cells] == [code.strip() for code in codes]
     return ["".join(out.get("text", "") for out in cell.outputs) for cell in cells]

@@ -42,8 +42,7 @@ def shows(shown: str, printed: str, within: float = WITHIN) -> str | None:
 def _same(want: str, line: str, within: float) -> bool:
     a, b = want.split(), line.split()
     if a and a[-1] == "...":  # the rest of a long line is left out
-        a = a[:-1]
-        b = b[: len(a)]
+        a, b = a[:-1], b[: len(a) - 1]
     one, two = " ".join(a), " ".join(b)
     for pattern, word in _MASKS:
         one, two = pattern.sub(word, one), pattern.sub(word, two)

@@ -35,9 +35,7 @@ def test_an_equation_is_mathml(mathml: Callable[..., str]) -> None:
 @pytest.mark.parametrize(
     "tex", [r"\nonsense{x}", r"\begin{aligned} a &= b \end{aligned}", r"\left( x"]
 )
-def test_tex_that_the_converter_does_not_know_is_refused(
-    tex: str, mathml: Callable[..., str]
-) -> None:
+def test_tex_that_cannot_be_converted_is_refused(tex: str, mathml: Callable[..., str]) -> None:
     with pytest.raises(ValueError, match="no MathML for"):
         mathml(tex, display=True)
 

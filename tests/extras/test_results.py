@@ -60,10 +60,8 @@ def test_filters_sorting_columns_and_limit(runs: dict[str, str], capsys: Capture
     assert start(["results", "runs", *arguments, "--columns", "id,gamma, a_f", "--limit", "2"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["id", "param_gamma", "a_f"]
-    assert [line.split() for line in lines[2:4]] == [
-        [runs["best"], "0.1", "84.00"],
-        [runs["next"], "1", "80.00"],
-    ]
+    first, second = [runs["best"], "0.1", "84.00"], [runs["next"], "1", "80.00"]
+    assert [line.split() for line in lines[2:4]] == [first, second]
     assert lines[4] == "2 of 3 rows; --limit 0 shows all"
     assert start(["results", "--sort", "a_f", "--reverse"]) == 0
     assert order(capsys.readouterr().out, runs) == ["bare", "other", "next", "best"]
@@ -83,9 +81,7 @@ def test_columns_that_do_not_fit_are_named(capsys: Captured) -> None:
     assert "split_sha256; --csv - has all" in shown
 
 
-def test_csv_has_every_column_and_exact_numbers(
-    tmp_path: Path, runs: dict[str, str], capsys: Captured
-) -> None:
+def test_csv_has_all_in_full(tmp_path: Path, runs: dict[str, str], capsys: Captured) -> None:
     assert start(["results", "--csv", "-", "--sort", "a_f", "--limit", "3"]) == 0
     text = capsys.readouterr().out
     rows = list(csv.DictReader(io.StringIO(text)))
@@ -110,9 +106,7 @@ def test_a_pipe_that_closes_early_is_no_failure() -> None:
         assert process.stderr.read() == b""
 
 
-def test_damaged_results_are_named_on_stderr(
-    tmp_path: Path, runs: dict[str, str], capsys: Captured
-) -> None:
+def test_damaged_results_are_named(tmp_path: Path, runs: dict[str, str], capsys: Captured) -> None:
     (tmp_path / "runs" / runs["best"] / "result.json").write_text("{")
     assert start(["results"]) == 0
     shown = capsys.readouterr()

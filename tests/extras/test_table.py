@@ -144,9 +144,8 @@ def test_a_column_holds_one_kind(values: tuple[Any, ...], kept: list[Any]) -> No
 
 def test_a_query_is_answered() -> None:
     some = table()
-    names, rows = some.ask(
-        "SELECT method, count(*) AS n, avg(a_f) FROM results GROUP BY method ORDER BY 3 DESC"
-    )
+    query = "SELECT method, count(*) AS n, avg(a_f) FROM results GROUP BY method ORDER BY 3 DESC"
+    names, rows = some.ask(query)
     assert names == ("method", "n", "avg(a_f)")
     assert rows == [("adr", 2, 82.25), ("bare", 2, 22.5)]
     assert some.ask("SELECT stdev(a_f) FROM results WHERE id = 'a1'")[1] == [(None,)]

@@ -22,6 +22,7 @@ from undrift.experiments.spec import RunSpec
 from undrift.experiments.tracking import Tracker, Trackers, check_trackers, final, of_task, trackers
 
 SPEC = RunSpec(method="adr", stream="cs-cl", params={"gamma": 0.1, "hidden": (8, 8)})
+Patch = pytest.MonkeyPatch
 
 
 def so_far(tasks: int) -> Evaluation:
@@ -77,14 +78,10 @@ def test_one_that_breaks_later_is_left_out_and_costs_nothing(moment: str) -> Non
     assert both.failures == ["broken stopped tracking the run (OSError: the wire is cut)"]
 
 
-def test_what_cannot_be_tracked_is_refused_before_the_run(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_what_cannot_be_tracked_is_refused(monkeypatch: Patch, tmp_path: Path) -> None:
     broken = Trackers([("notes", Notes(breaks_at="start"))])
-    with (
-        pytest.raises(InputError, match=r"notes \(the wire is cut\).*leave out --track notes"),
-        broken.following(RunSpec()),
-    ):
+    said = r"notes \(the wire is cut\).*leave out --track notes"
+    with pytest.raises(InputError, match=said), broken.following(RunSpec()):
         raise AssertionError("it must not begin")
     with pytest.raises(InputError, match=r"unknown tracker 'wandb'.*mlflow, tensorboard"):
         check_trackers(["wandb"])
@@ -121,7 +118,7 @@ def test_the_outcome(validated: bool) -> None:
     assert found.get("cost.peak_memory_mb") == (300.0 if validated else None)
 
 
-def fake_package(monkeypatch: pytest.MonkeyPatch, name: str, part: str, maker: str) -> mock.Mock:
+def fake_package(monkeypatch: Patch, name: str, part: str, maker: str) -> mock.Mock:
     """A package that takes any call, whose `maker` warns as the real one does."""
 
     def make(*args: Any, **options: Any) -> Any:
@@ -137,7 +134,7 @@ def fake_package(monkeypatch: pytest.MonkeyPatch, name: str, part: str, maker: s
 
 
 @pytest.fixture
-def board(monkeypatch: pytest.MonkeyPatch) -> mock.Mock:
+def board(monkeypatch: Patch) -> mock.Mock:
     """TensorBoard's package, faked."""
     package = fake_package(monkeypatch, "torch.utils.tensorboard", "summary", "SummaryWriter")
     package.summary.hparams = lambda settings, outcome: (settings, outcome)
@@ -159,9 +156,7 @@ def test_tensorboard_gets_every_task(board: mock.Mock, tmp_path: Path, first: in
     writer.close.assert_called_once_with()
 
 
-def test_tensorboard_forgets_an_earlier_try_and_records_a_failure(
-    board: mock.Mock, tmp_path: Path
-) -> None:
+def test_tensorboard_forgets_a_try_and_records_a_failure(board: mock.Mock, tmp_path: Path) -> None:
     place = tmp_path / "tensorboard" / run_name(SPEC)
     place.mkdir(parents=True)
     for name in ("events.out.tfevents.1.host", "notes.txt"):
@@ -192,7 +187,7 @@ def test_tensorboard_for_real(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def flow(monkeypatch: pytest.MonkeyPatch) -> mock.Mock:
+def flow(monkeypatch: Patch) -> mock.Mock:
     """MLflow, faked: it knows one run that was cut off."""
     package = fake_package(monkeypatch, "mlflow", "entities", "MlflowClient")
     package.entities.Param = package.entities.Metric = lambda *parts: parts
@@ -205,7 +200,7 @@ def flow(monkeypatch: pytest.MonkeyPatch) -> mock.Mock:
     return package
 
 
-def own_places(monkeypatch: pytest.MonkeyPatch) -> None:
+def own_places(monkeypatch: Patch) -> None:
     for name in ("MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
@@ -234,9 +229,7 @@ def test_mlflow_gets_every_task(flow: mock.Mock, tmp_path: Path, first: int) -> 
     assert [p.name for p in tmp_path.iterdir()] == []  # the lock is gone
 
 
-def test_mlflow_goes_where_it_is_sent(
-    flow: mock.Mock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_mlflow_goes_where_it_is_sent(flow: mock.Mock, tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://localhost:5000")
     monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "mine")
     with warnings.catch_warnings(action="ignore"):
@@ -249,9 +242,7 @@ def test_mlflow_goes_where_it_is_sent(
 @pytest.mark.parametrize(
     ("error", "status"), [(RuntimeError("boom"), "FAILED"), (KeyboardInterrupt(), "KILLED")]
 )
-def test_mlflow_records_a_failure(
-    flow: mock.Mock, tmp_path: Path, error: BaseException, status: str
-) -> None:
+def test_mlflow_records_a_failure(flow: mock.Mock, tmp_path: Path, error: Any, status: str) -> None:
     with pytest.raises(type(error)), Trackers([("this", MlflowTracker(tmp_path))]).following(SPEC):
         raise error
     client = flow.MlflowClient.return_value
@@ -259,7 +250,7 @@ def test_mlflow_records_a_failure(
     assert client.set_tag.call_args.args[:2] == ("new", "undrift.error")
 
 
-def test_mlflow_for_real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mlflow_for_real(tmp_path: Path, monkeypatch: Patch) -> None:
     pytest.importorskip("mlflow", reason="pip install undrift[mlflow]")
     pytest.importorskip("sqlalchemy", reason="pip install undrift[mlflow]")
     own_places(monkeypatch)

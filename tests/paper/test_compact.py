@@ -107,9 +107,8 @@ def test_rounding_moves_no_metric_by_a_printed_digit(numbers: list[float]) -> No
     short = rounded(exact)
     assert rounded(short) == short
     for name in METRICS:
-        assert getattr(short.metrics.by_class, name) == pytest.approx(
-            getattr(exact.metrics.by_class, name), abs=2e-6
-        )
+        ours, theirs = (getattr(found.metrics.by_class, name) for found in (short, exact))
+        assert ours == pytest.approx(theirs, abs=2e-6)
 
 
 def edit(path: Path, line: int, **cells: str) -> None:
@@ -141,9 +140,7 @@ def edit(path: Path, line: int, **cells: str) -> None:
         ("searches.csv", {"chosen": "true"}, "has 2 chosen settings, not one"),
     ],
 )
-def test_a_damaged_line_is_named(
-    some: Records, tmp_path: Path, file: str, cells: dict[str, str], why: str
-) -> None:
+def test_damage_is_named(some: Records, tmp_path: Path, file: str, cells: Any, why: str) -> None:
     write_compact(some, tmp_path)
     edit(tmp_path / file, 2, **cells)
     with pytest.raises(InputError, match=f"^{tmp_path / file}, line 2: .*{re.escape(why)}"):
@@ -160,9 +157,7 @@ def test_a_damaged_line_is_named(
         (None, r"cannot read .*No such file"),
     ],
 )
-def test_a_file_that_is_no_table_of_these_columns(
-    tmp_path: Path, text: bytes | None, why: str
-) -> None:
+def test_a_file_that_is_no_such_table(tmp_path: Path, text: bytes | None, why: str) -> None:
     if text is not None:
         (tmp_path / "a.csv").write_bytes(text)
     with pytest.raises(InputError, match=why), next(lines_of(tmp_path / "a.csv", ["a", "b"])):
@@ -201,10 +196,8 @@ def test_the_command(some: Records, tmp_path: Path, capsys: pytest.CaptureFixtur
 
 def small(**grid: tuple[Any, ...]) -> Search:
     spec = SearchSpec(base=RunSpec(method="adr", params={"hidden": (8,)}), grid=grid)
-    trials = [
-        Trial(params={"hidden": (8,), **setting}, validation=None, failed="no")
-        for setting in settings_of(grid)
-    ]
+    params = [{"hidden": (8,), **setting} for setting in settings_of(grid)]
+    trials = [Trial(params=each, validation=None, failed="no") for each in params]
     return Search(spec=spec, trials=trials, chosen=trials[-1].params, seconds=2.5)
 
 

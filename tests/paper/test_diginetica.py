@@ -13,9 +13,7 @@ from paper.diginetica_page import BEGIN, END
 from undrift.recommend.stream import generate
 
 
-def test_the_command_writes_everything_and_the_page_shows_it(
-    tmp_path: Path, capsys, monkeypatch
-) -> None:
+def test_the_command_writes_all_that_the_page_shows(tmp_path: Path, capsys, monkeypatch) -> None:
     monkeypatch.setattr(diginetica, "GRID", {"ridge": (1.0, 80.0), "decay": (0.7, 1.0)})
     monkeypatch.setattr(diginetica, "START", {"ridge": 80.0, "decay": 1.0})
     shop = generate(periods=3, sessions=60)

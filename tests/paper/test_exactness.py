@@ -15,9 +15,8 @@ from undrift.testing.graphs import tiny_graph
 def adr_drift(features: int, nodes: int) -> list[float]:
     graph = tiny_graph(3, nodes=nodes, features=features, classes=6)
     stream = TaskStream.from_graph(graph, base=2, increment=2)
-    learner = Adr.from_params(
-        epochs=20, hidden=(96,), lr=1e-2, lr_next=1e-2, gamma=1e-9, nodes="all"
-    )
+    rates = {"lr": 1e-2, "lr_next": 1e-2}
+    learner = Adr.from_params(epochs=20, hidden=(96,), gamma=1e-9, nodes="all", **rates)
     learner.observe(stream.task(0))
     base = stream.task(0).graph
     first = learner.embed(base)

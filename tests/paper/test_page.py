@@ -88,8 +88,6 @@ def test_the_command_makes_checks_and_tells(
         "attacks-page results docs/privacy/attacks.md",
     ],
 )
-def test_a_page_of_the_repository_is_what_its_tables_give(
-    page: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_is_what_its_tables_give(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     assert paper([*page.split(), "--check"]) == 0

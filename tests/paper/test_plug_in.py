@@ -89,14 +89,11 @@ def test_a_form_of_public_code_is_found_by_its_option(name: str, tmp_path: Path)
             method_class(name)(**FORMS[name])
 
 
-def test_without_the_clone_a_name_says_where_it_comes_from(
-    monkeypatch: pytest.MonkeyPatch, capsys: Captured
-) -> None:
+def test_without_the_clone_names_say_so(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
     monkeypatch.setattr(plugins, "_outside", lambda group: {})
     asked = [(stream_info, name) for name in [*IN_A_CLONE["undrift.streams"], "photo-cl@thin"]]
-    asked += [
-        (lambda name: make_learner(name, **FORMS[name]), name) for name in FORMS if name != "adr"
-    ]
+    others = [name for name in FORMS if name != "adr"]
+    asked += [(lambda name: make_learner(name, **FORMS[name]), name) for name in others]
     asked += [(merging_rule, "floored-fisher")]
     for ask, name in [*asked, *((named_plan, name) for name in IN_A_CLONE["undrift.plans"])]:
         brought = name.rpartition("@")[2]

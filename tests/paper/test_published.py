@@ -13,9 +13,7 @@ PAPER = ("cs-cl", "corafull-cl", "arxiv-cl", "reddit-cl")
     ("table", "cells", "means", "deviations"),
     [("table1", 108, 4496.59, 117.26), ("ablation", 40, 1724.85, 51.31)],
 )
-def test_the_sums_of_a_table_are_those_of_the_paper(
-    table: Table, cells: int, means: float, deviations: float
-) -> None:
+def test_the_sums_are_the_papers(table: Table, cells: int, means: float, deviations: float) -> None:
     every = [
         number
         for row in published_rows(table)

@@ -32,10 +32,9 @@ def records(fakes: Any) -> Records:
 
     as_ewc("twp", 0, {"budget": 3})
     first, second, _ = (c for c in table.cells if (c.row, c.stream) == ("ewc", "cs-cl"))
-    cells = [
-        cell.model_copy(update={"run": as_ewc("mas", cell.seed, SETTINGS)})
-        for cell in (first, second)
-    ]
+    runs = [as_ewc("mas", cell.seed, SETTINGS) for cell in (first, second)]
+    pairs = zip((first, second), runs, strict=True)
+    cells = [cell.model_copy(update={"run": run}) for cell, run in pairs]
     carried = table.model_copy(update={"plan": "carried", "cells": cells})
     return Records(results, [table, carried], [fakes.search()], [], Path())
 

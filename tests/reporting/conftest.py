@@ -75,9 +75,8 @@ class Fakes:
 
     @staticmethod
     def entry(mean: float = 90.0, deviation: float | None = 1.0, **more: Any) -> ComparisonEntry:
-        return ComparisonEntry(
-            **{"seeds": (0,), "runs": ("r",)} | more, ours=SeedMean(mean, deviation)
-        )
+        more = {"seeds": (0,), "runs": ("r",)} | more
+        return ComparisonEntry(ours=SeedMean(mean, deviation), **more)
 
     @staticmethod
     def table(entries: dict[tuple[str, str, str], ComparisonEntry], **changes: Any) -> Comparison:
@@ -98,7 +97,7 @@ class Fakes:
         return Comparison(**(fields | changes))
 
     def search(
-        self, stream: str = "cs-cl", method: str = "adr", seed: int = 0, **grid: tuple[Any, ...]
+        self, stream: str = "cs-cl", method: str = "adr", seed: int = 0, **grid: Any
     ) -> Search:
         grid = grid or {"gamma": (1e-3, 1e-2, 1e-1, 1.0), "alpha": (1, 2, 4, 8, 16, 32, 64)}
         scores = []
@@ -150,8 +149,7 @@ class Print:
         assert texts
         for words, size, box in texts:
             assert size >= 6.5, words
-            assert box.x0 >= -0.5, words
-            assert box.y0 >= -0.5, words
+            assert min(box.x0, box.y0) >= -0.5, words
             assert box.x1 <= across + 0.5, words
             assert box.y1 <= down + 0.5, words
         for (a, _, one), (b, _, two) in combinations(texts, 2):

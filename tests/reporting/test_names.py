@@ -26,7 +26,5 @@ def test_stand_ins_say_so_once(stream: str) -> None:
         ("none", "no.module:Method", "none"),  # and nothing is imported
     ],
 )
-def test_rows_are_named_by_their_method_and_what_they_change(
-    row: str, method: str, label: str
-) -> None:
+def test_a_row_is_named_by_its_method_and_changes(row: str, method: str, label: str) -> None:
     assert row_label(row, method) == label

@@ -48,10 +48,8 @@ def plan_of(results: dict[str, Result], **more: Any) -> PlanTable:
     fields["cells"] = [*manifest_of_runs(results).cells, *more.get("cells", [])]
     manifest = Manifest(**fields)
     four = ("a_avg", "a_f", "a_l", "forgetting")
-    by_class, by_node = (
-        compare(results, manifest, metrics=four, grading=grading) for grading in GRADINGS
-    )
-    return PlanTable(manifest, {"class": by_class, "node": by_node})
+    tables = {g: compare(results, manifest, metrics=four, grading=g) for g in GRADINGS}
+    return PlanTable(manifest, tables)
 
 
 def page_of(results: dict[str, Result], plan: PlanTable | None = None, **more: Any) -> str:
@@ -130,9 +128,8 @@ def test_a_name_that_is_markup_stays_a_name() -> None:
     skipped = [Skipped(stream=EVIL, why=EVIL)]
     failed = [PlannedRun(row=EVIL, method=EVIL, stream=EVIL, seed=1, failed=EVIL)]
     results = {"run": bad}
-    plan = plan_of(
-        results, title=EVIL, rule=EVIL, skipped=skipped, cells=failed, rows=["adr", EVIL]
-    )
+    evil: dict[str, Any] = {"title": EVIL, "rule": EVIL, "rows": ["adr", EVIL]}
+    plan = plan_of(results, skipped=skipped, cells=failed, **evil)
     figures = [(Figure(EVIL, EVIL, EVIL, lambda _: None), SVG)]
     page = page_of(results, plan, figures=figures, damaged=[EVIL], left_out=[EVIL])
     elements = Elements(page)

@@ -95,9 +95,7 @@ def test_the_same_runs_give_the_same_bytes(runs: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_the_plan_about_plasticity_shows_learning_accuracy_first(
-    runs: Path, tmp_path: Path
-) -> None:
+def test_the_plan_on_plasticity_shows_learning_accuracy_first(runs: Path, tmp_path: Path) -> None:
     old = load_records(runs).manifests[0]
     save_manifest(old.model_copy(update={"plan": "paper-plasticity"}), runs)
     write_report(load_records(runs), tmp_path / "out")
@@ -107,11 +105,9 @@ def test_the_plan_about_plasticity_shows_learning_accuracy_first(
     assert heads.index('class="k-a_l') < heads.index('class="k-a_avg')
 
 
-def test_without_jinja_it_says_what_to_install(
-    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_jinja_the_way_out_is_named(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [m for m in sys.modules if m.startswith("undrift.reporting.html")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(InputError, match=r"pip install 'undrift\[report\]'"):
-        write_report(load_records(runs), tmp_path / "out")
+        write_report(load_records(runs), runs / "out")

@@ -25,16 +25,14 @@ def returning(plain: Result, arrive: str) -> Result:
     """The same run where classes come back: three of them in two batches."""
     by_class = AccuracyMatrix(ROWS, "classes", None, (0.25, 0.75))
     by_node = AccuracyMatrix(ROWS, "classes", (1, 2, 1), (0.25, 0.75))
-    return plain.model_copy(
-        update={
-            "spec": plain.spec.model_copy(update={"arrive": arrive}),
-            "matrix": Graded[list[list[float]]](by_class=ROWS, by_node=ROWS),
-            "metrics": graded_metrics(by_class, by_node),
-            "returning": Returning(
-                batches=2, classes=[4, 0, 7], nodes=[1, 2, 1], graded=[0, 1], shares=[0.25, 0.75]
-            ),
-        }
-    )
+    back = {"classes": [4, 0, 7], "nodes": [1, 2, 1], "graded": [0, 1], "shares": [0.25, 0.75]}
+    update = {
+        "spec": plain.spec.model_copy(update={"arrive": arrive}),
+        "matrix": Graded[list[list[float]]](by_class=ROWS, by_node=ROWS),
+        "metrics": graded_metrics(by_class, by_node),
+        "returning": Returning.model_validate(back | {"batches": 2}),
+    }
+    return plain.model_copy(update=update)
 
 
 @pytest.fixture(scope="module")

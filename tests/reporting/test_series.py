@@ -27,9 +27,8 @@ SERIES_ALONE = {"drift": [], "validation": None}
 
 def runs() -> dict[str, Result]:
     """One run with a matrix alone, one with a series beside it, two seeds with a series alone."""
-    both = made(
-        fields={"series": {"auroc": [90.0, None], "fpr95": [30.0, 10.0]}}, method="sgc-ridge"
-    )
+    series = {"auroc": [90.0, None], "fpr95": [30.0, 10.0]}
+    both = made(fields={"series": series}, method="sgc-ridge")
     alone = [
         made([], SERIES_ALONE | {"series": {"auroc": values}}, method="lwf", seed=seed)
         for seed, values in enumerate(([70.0, 60.0], [80.0, None]))

@@ -51,8 +51,9 @@ def test_the_matrix_is_triangular_with_a_t_at_the_end() -> None:
     assert lines[3].split() == ["T0", "90.0", "90.0"]
     assert lines[4].split() == ["T1", "70.0", "80.0", "75.0"]
     assert lines[5].split() == ["T2", "10.0", "20.0", "100.0", "43.3"]
-    ends = {len(line) for line in lines[3:]}
-    assert len(ends) == 1  # A_t stands in one column although the rows have different lengths
+    assert (
+        len(set(map(len, lines[3:]))) == 1
+    )  # A_t stands in one column although the rows have different lengths
 
 
 @pytest.mark.parametrize("size", [1, 4, 11, 21, 60])
@@ -93,12 +94,7 @@ def test_the_cost_names_phases_memory_state_and_drift() -> None:
     def table(**changes: Any) -> str:
         return "\n".join(shown(terminal.cost_table(result(**changes))))
 
-    every = (
-        "12.50 (train 12.00, evaluate 0.50)",
-        "1.2 GB",
-        "3.1 MB",
-        "12.50 % at the end, 25.00 %",
-    )
+    every = "12.50 (train 12.00, evaluate 0.50)", "1.2 GB", "3.1 MB", "12.50 % at the end, 25.00"
     assert all(text in table() for text in every)  # a phase of no length is not named
     assert "not measured" in table(drift=[])
     assert "undefined at the end, 0.00 % at most" in table(drift=[0.0, None])
@@ -148,10 +144,8 @@ def test_classes_are_written_short(classes: list[int], text: str) -> None:
 def test_the_header_has_the_statistics_and_where_the_data_comes_from() -> None:
     stream = replace(tiny_stream(), name="mine", provenance={"file": "x.npz"})
     lines, graph = stream_header(stream, stream.describe()), stream.graph
-    assert lines[:2] == [
-        "mine",
-        f"60 nodes, {graph.num_edges} edges, {graph.num_features} features",
-    ]
+    size = f"60 nodes, {graph.num_edges} edges, {graph.num_features} features"
+    assert lines[:2] == ["mine", size]
     assert "6 classes in 3 tasks (2+2x2), 33.3 % of their nodes in the base task" in lines[2]
     assert lines[3:] == ["file: x.npz"]
     stand_in = replace(stream, provenance={"stand_in": "in part"})
@@ -174,7 +168,6 @@ def test_the_header_names_other_published_edges_and_unused_nodes() -> None:
 
 
 # datasets --------------------------------------------------------------------------------
-
 
 FILES = (RemoteFile("a.npz", "u", size=1500), RemoteFile("b.npz", "v"))
 TWO = Dataset("two", "Two", FILES, 12_345, 67_890, 3, 4, "MIT", "example.org")

@@ -43,11 +43,9 @@ _GROUPS = {
     "learner": "A learner in a folder: observe, predict, forget, revise, merge, for years.",
 }
 
-COMMANDS = Registry(
-    "command",
-    "undrift.commands",
-    {name: f"undrift.cli.{name}:{name}" for name in (*_SINGLE, *_GROUPS)},
-)
+_OWN = {name: f"undrift.cli.{name}:{name}" for name in (*_SINGLE, *_GROUPS)}
+
+COMMANDS = Registry("command", "undrift.commands", _OWN)
 """Ours, then those of other packages: functions whose docstring is the help."""
 
 _TRACEBACK = "--traceback"

@@ -63,7 +63,6 @@ def bench(
     :param traceback: Print where failed runs failed.
     """
     from undrift.experiments import bench as benches
-    from undrift.experiments.bench import WorkerSettings
     from undrift.experiments.estimate import Estimator
     from undrift.experiments.plans import PARTS, PLANS, chosen_plans
     from undrift.experiments.store import load_records
@@ -91,15 +90,11 @@ def bench(
         benches.record_plans(chosen, out)
         console.print(f"nothing to do; see: undrift report {out}", soft_wrap=True)
         return
+    how = benches.WorkerSettings(threads, checkpoints, track)
     try:
         with bench_progress(console_err, estimator, workers, chosen) as watch:
             progress = benches.bench(
-                chosen,
-                out,
-                workers=workers,
-                settings=WorkerSettings(threads, checkpoints, track),
-                seconds=estimator.seconds,
-                watch=watch,
+                chosen, out, workers=workers, settings=how, seconds=estimator.seconds, watch=watch
             )
     except KeyboardInterrupt:
         kept = "finished runs and finished tasks are kept"
@@ -148,13 +143,11 @@ def _announce(
     console.print(f"about {time_left} with {workers} worker{'s' * (workers > 1)} ({basis})")
 
 
-def _close(
-    console: Console, errors: Console, progress: Progress, out: Path, traceback: bool
-) -> None:
+def _close(console: Console, errors: Console, progress: Progress, out: Path, trace: bool) -> None:
     for failure in progress.failed:  # their errors were shown when they happened
-        if traceback and failure.trace:
+        if trace and failure.trace:
             say(f"{failure.job.name}:\n{failure.trace}", errors)
-    if progress.failed and not traceback:
+    if progress.failed and not trace:
         errors.print("add --traceback to see where; the same command tries again")
     seconds = sum(spent for _, spent in progress.done)
     console.print(

@@ -57,9 +57,8 @@ class RunProgress:
         """Say how a task went."""
         self._task = t + 1
         spent = sum(so_far.seconds.values())
-        grades = [
-            f"{METRICS[k].symbol} {so_far.series[k][-1]:.1f} %" for k in list(so_far.series)[:2]
-        ]
+        first = list(so_far.series.items())[:2]
+        grades = [f"{METRICS[key].symbol} {values[-1]:.1f} %" for key, values in first]
         if so_far.by_class.rows:
             grades = [f"A_t {so_far.by_class.a_t[-1]:.1f} % by class"]
             grades += [f"{so_far.by_node.a_t[-1]:.1f} % by node"]

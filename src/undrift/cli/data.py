@@ -54,8 +54,7 @@ def fetch(name: str, /, *, force: Flag = False) -> None:
         paths = fetch_files(name, progress=progress, force=force)
     for path in paths:
         say(f"{name}: {path}")
-    stream = DATASETS[name].stream_name
-    say(f"next: undrift data check {name}, then: undrift run --stream {stream}")
+    say(f"next: undrift data check {name}, then: undrift run --stream {DATASETS[name].stream_name}")
 
 
 def check(name: str, /, *, accept: Flag = False) -> None:
@@ -70,9 +69,8 @@ def check(name: str, /, *, accept: Flag = False) -> None:
     from undrift.datasets.fetch import check_dataset
     from undrift.reporting.terminal import files_table
 
-    files = check_dataset(name, accept=accept)
+    output().print(files_table(check_dataset(name, accept=accept)), "")
     dataset = DATASETS[name]
-    output().print(files_table(files), "")
     say(
         f"{name} has the published statistics: {dataset.nodes:,} nodes, {dataset.edges:,} edges, "
         f"{dataset.features:,} features, {dataset.classes} classes"

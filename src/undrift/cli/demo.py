@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from undrift.cli.options import Whole
+from undrift.formatting import percent, size
 
 if TYPE_CHECKING:
     from undrift.experiments.result import Result
@@ -48,16 +49,14 @@ def demo(*, stream: str = "synthetic", seed: Whole = 0, out: Path = Path("runs")
     for method in METHODS:
         prepared = experiment.prepare(RunSpec(stream=stream, method=method, seed=seed))
         console.print(f"{prepared.learner.display} learns {stream}, task by task")
-        with run_progress(console, len(prepared.stream)) as progress:
-            result = experiment.execute(
-                prepared, out, progress=progress.report, after_task=progress.after_task
-            )
-        results[method] = result
-        rows.append(_row(prepared, result))
+        with run_progress(console, len(prepared.stream)) as bar:
+            made = experiment.execute(prepared, out, progress=bar.report, after_task=bar.after_task)
+        results[method] = made
+        rows.append(_row(prepared, made))
         if method == METHODS[0]:
             title = f"{prepared.learner.display} on {stream}: accuracy by class, percent"
-            shown.print("", matrix_table(result.by_class, title=title, width=shown.width), "")
-            moved = ", ".join("undefined" if d is None else f"{d:.1%}" for d in result.drift)
+            shown.print("", matrix_table(made.by_class, title=title, width=shown.width), "")
+            moved = ", ".join("undefined" if d is None else f"{d:.1%}" for d in made.drift)
             shown.print(f"drift of task 0's embeddings after every task: {moved}\n")
     heads = ("A_avg", "A_f", "forgetting", "drift", "seconds", "kept", "nodes kept")
     columns = {"method": "name", **dict.fromkeys(heads, "number")}
@@ -69,8 +68,6 @@ def demo(*, stream: str = "synthetic", seed: Whole = 0, out: Path = Path("runs")
 
 
 def _row(prepared: PreparedRun, result: Result) -> list[str]:
-    from undrift.formatting import percent, size
-
     learner, metrics = prepared.learner, result.metrics.by_class.model_dump()
     numbers = [f"{metrics[key]:.1f}" for key in ("a_avg", "a_f", "forgetting")]
     drift = result.drift[-1] if result.drift else None

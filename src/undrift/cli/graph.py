@@ -11,13 +11,7 @@ AT_FIRST = GraphColumns()
 
 
 def import_(
-    nodes: Path,
-    edges: Path,
-    /,
-    *,
-    out: Path,
-    columns: GraphColumns = AT_FIRST,
-    memory: float = 4.0,
+    nodes: Path, edges: Path, /, *, out: Path, columns: GraphColumns = AT_FIRST, memory: float = 4.0
 ) -> None:
     """Make a graph folder of a table of nodes and a table of edges, of any size.
 
@@ -61,8 +55,7 @@ def show(folder: Path, /) -> None:
     shards = counted(len(m.shards), "shard")
     say(f"pieces: {blocks}, {shards} of edges, for {m.memory:g} GB of memory")
     say(f"disk: {size(graph.nbytes())}")
-    left = graph.left_over()
-    if left:
+    if left := graph.left_over():
         say(
             f"unfinished steps: {size(left)} in {graph.work}; the command that was interrupted "
             "goes on from there, or delete it"

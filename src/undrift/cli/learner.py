@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 from undrift.cli import learner_verbs as verbs
 from undrift.cli.console import output, progress_console, say, working
 from undrift.cli.learner_verbs import opened
-from undrift.cli.options import AS_LAST, Columns, LearnerPath, Several, Whole, batches, group
+from undrift.cli.options import AS_LAST, Columns, LearnerPath, Paths, Whole, batches, group
 from undrift.errors import InputError
 
 BROKEN = 3
@@ -65,13 +64,7 @@ def verify(folder: LearnerPath, /) -> None:
         )
 
 
-def audit(
-    folder: LearnerPath,
-    /,
-    *,
-    data: Annotated[tuple[Path, ...], Several] = (),
-    columns: Columns = AS_LAST,
-) -> None:
+def audit(folder: LearnerPath, /, *, data: Paths = (), columns: Columns = AS_LAST) -> None:
     """Show what is kept, how many rows stand behind it, and what it gives away.
 
     With batches that were observed the attacks are tried on them; without any they are foretold

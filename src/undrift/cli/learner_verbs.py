@@ -77,17 +77,10 @@ def new(
     chosen |= {} if plan is None else {"plan": str(plan)}
     chosen |= {"seed": seed} if seed else {}
     chosen |= {"device": device} if device != "cpu" else {}
-    made = kind.new(
-        folder,
-        **({} if like is not None and method == DEFAULT else {"method": method}),
-        settings=chosen,
-        like=like,
-        keep=keep,
-        remember_nodes=remember_nodes,
-        small_classes=small_classes,
-        least_rows=least_rows,
-        scale=scale,
-    )
+    how: dict[str, Any] = {"settings": chosen, "like": like, "keep": keep, "scale": scale}
+    how |= {"remember_nodes": remember_nodes, "small_classes": small_classes}
+    how |= {} if like is not None and method == DEFAULT else {"method": method}
+    made = kind.new(folder, **how, least_rows=least_rows)
     say(f"{folder}: {made.show().method}, nothing observed yet")
     say(f"next: undrift learner observe {folder} {made.files}")
 
@@ -216,7 +209,7 @@ def forget(
     session: options.Clicks = None,
     user: options.Clicks = None,
     item: options.Clicks = None,
-    batch: Annotated[tuple[Path, ...], Several] = (),
+    batch: options.Paths = (),
     workers: Workers = options.HERE,
     columns: Columns = AS_LAST,
 ) -> None:
@@ -318,8 +311,7 @@ def merge(folder: Path, /, *others: Path) -> None:
         there = folder.exists() and any(folder.iterdir())
         if not there:
             first = opened(others[0])
-            remember = first.show().record.remember_nodes
-            first.new(folder, like=others[0], remember_nodes=remember)
+            first.new(folder, like=others[0], remember_nodes=first.show().record.remember_nodes)
         try:
             step = opened(folder).merge(*others, progress=progress)
         except InputError:
@@ -353,8 +345,7 @@ def tell(folder: Path, step: Step) -> None:
     if line.sessions:
         what.append(f"{counted(line.sessions, 'session')}, {counted(line.clicks, 'click')}")
     if line.rows_subtracted is not None:
-        subtracted = counted(line.rows_subtracted, "row")
-        what.append(f"{subtracted} subtracted, {line.rows_added:,} added")
+        what.append(f"{counted(line.rows_subtracted, 'row')} subtracted, {line.rows_added:,} added")
     if line.tested:
         what.append(f"{line.right:,} of {line.tested:,} of known classes predicted right before")
     what.append(f"+{len(line.added)} -{len(line.removed)} batches")

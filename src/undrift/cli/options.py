@@ -33,6 +33,7 @@ Words = Annotated[tuple[str, ...], Many]
 Settings = Annotated[Words, Parameter(name="--set")]
 OF_CLICKS = Parameter(group="Clicks")  # a part of the help of its own
 Clicks = Annotated[str | None, OF_CLICKS]
+Paths = Annotated[tuple[Path, ...], Several]
 LearnerPath = Annotated[Path, Parameter(help="The learner folder.")]
 
 

@@ -106,16 +106,14 @@ def run(
         return
     tracking = trackers(track, out)
 
-    def after_task(t: int, so_far: Evaluation) -> None:
+    def tell(t: int, so_far: Evaluation) -> None:
         shown.after_task(t, so_far)
         tracking.after_task(t, so_far)
 
     try:
         with tracking.following(prepared.spec):
             with run_progress(console, len(prepared.stream)) as shown:
-                result = experiment.execute(
-                    prepared, out, progress=shown.report, after_task=after_task
-                )
+                result = experiment.execute(prepared, out, progress=shown.report, after_task=tell)
             tracking.finish(result)
         ranks.leave()
     except experiment.UnsavedError as error:
@@ -165,5 +163,4 @@ def _show(console: Console, result: Result, path: Path | None = None) -> None:
     for what in ("repairs", "periods", "scale"):
         if what in result.provenance:
             say(f"{what}: {result.provenance[what]}", console)
-    where = path or result.model_dump_json(by_alias=True)
-    say(f"result: {where}", console)
+    say(f"result: {path or result.model_dump_json(by_alias=True)}", console)

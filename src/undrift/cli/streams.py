@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pkgutil import resolve_name
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -37,7 +38,7 @@ def streams(
     :param arrive: How the nodes of the stream that is shown arrive, as in undrift run.
     :param seed: Decides the split that is shown.
     """
-    from undrift.reporting.terminal import shown_stream, streams_table
+    from undrift.reporting.terminal import streams_table
     from undrift.streams.benchmarks import load_stream, stream_info, usable_streams
     from undrift.streams.file import is_stream_file, load_stream_file
 
@@ -49,6 +50,7 @@ def streams(
         own = is_stream_file(show)
         stream = (load_stream_file if own else load_stream)(show, seed)
         published = None if own else stream_info(show).counts["edges"]
-        parts = shown_stream(stream.arranged(arrival), published)
+        shown = stream.arranged(arrival)
+        parts = resolve_name(shown.overview)(shown, shown.describe(), published)
     for part in parts:
         console.print(part, soft_wrap=isinstance(part, Text))

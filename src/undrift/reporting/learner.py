@@ -68,9 +68,8 @@ def class_table(found: Version) -> Table:
 
 def audit_tables(found: Audit) -> list[Table]:
     """What is kept, what stands behind it, and what attacks find."""
-    kept = plain_table("Kept", {"tensor": "name", "shape": "word", "size": "number"})
-    for one in found.kept:
-        kept.add_row(one.name, " x ".join(map(str, one.shape)), size(one.nbytes))
+    rows = [[one.name, " x ".join(map(str, one.shape)), size(one.nbytes)] for one in found.kept]
+    kept = plain_table("Kept", {"tensor": "name", "shape": "word", "size": "number"}, rows)
     numbers = dict.fromkeys(("rows", "columns", "rows per column"), "number")
     numbers |= {"smallest class": "text", "thinnest column": "number"}
     behind = plain_table("Rows behind it", {"sum": "name", **numbers})

@@ -86,15 +86,13 @@ def learner_page(found: Version, lines: Sequence[Line], audit: Audit, title: str
 
 
 def _said(lines: Sequence[Line]) -> list[str]:
-    messages = []
-    for seen in [line for line in lines if line.noticed][-1:]:
-        messages += [f"Step {seen.step}: {sentence}" for sentence in sentences(seen.noticed)]
+    seen = [line for line in lines if line.noticed][-1:]
+    messages = [f"Step {line.step}: {each}" for line in seen for each in sentences(line.noticed)]
     if lines and (foretold := lines[-1].foretold):
         if foretold.detected is not None:
-            messages.append(
-                f"Of the nodes of a new class about {percent(foretold.detected, 0)} would be "
-                f"called unknown, at a false-alarm rate of {percent(foretold.rate, 0)}"
-            )
+            found, rate = percent(foretold.detected, 0), percent(foretold.rate, 0)
+            about = f"Of the nodes of a new class about {found} would be called unknown"
+            messages.append(f"{about}, at a false-alarm rate of {rate}")
         messages += [f"The sums cannot tell all: {note}" for note in foretold.notes]
     return messages
 
@@ -109,12 +107,12 @@ def _plots(lines: Sequence[Line]) -> list[dict[str, Any]]:
         return _plot(title, text, dots, _whole, steps=steps)
 
     def shares(title: str, text: str, dots: list[Dot], rule: float | None = None) -> Any:
-        shown = partial(percent, digits=0)
-        return _plot(title, text, dots, shown, 1.0, steps=steps, rule=rule)
+        return _plot(title, text, dots, partial(percent, digits=0), 1.0, steps=steps, rule=rule)
 
     tested = [(line.step, line.right or 0, line.tested) for line in lines if line.tested]
     right, every = sum(r for _, r, _ in tested), sum(n for *_, n in tested)
     strange = [(n.step, n.noticed) for n in lines if n.noticed and n.noticed.unlabelled]
+    unknown = [(step, n, n.strange / n.unlabelled) for step, n in strange]
     found, of = (sum(getattr(n, x) for _, n in strange) for x in ("strange", "unlabelled"))
     detected = [(n.step, n.foretold.detected) for n in lines if n.foretold]
     return [
@@ -129,15 +127,7 @@ def _plots(lines: Sequence[Line]) -> list[dict[str, Any]]:
             "Unknown nodes",
             f"{found:,} of {of:,} unlabelled nodes looked like no known class when they came. The "
             "dashed line is what chance does; orange dots have more than twice that.",
-            [
-                Dot(
-                    s,
-                    part := n.strange / n.unlabelled,
-                    f"step {s}: {sentences(n)[0]}",
-                    part > 2 * n.rate,
-                )
-                for s, n in strange
-            ],
+            [Dot(s, x, f"step {s}: {sentences(n)[0]}", x > 2 * n.rate) for s, n, x in unknown],
             strange[-1][1].rate if strange else None,
         ),
         _drift(lines, steps),
@@ -154,8 +144,7 @@ def _drift(lines: Sequence[Line], steps: int) -> dict[str, Any]:
     for step, noticed in ((line.step, line.noticed) for line in lines if line.noticed):
         sure = noticed.beyond_chance
         for name, (far, _) in noticed.moved.items():
-            tip = f"step {step}: {name} moved by {far:.2f}"
-            dots.append(Dot(step, far, tip, name in sure))
+            dots.append(Dot(step, far, f"step {step}: {name} moved by {far:.2f}", name in sure))
         if sure:
             far, worst = max((noticed.moved[name][0], name) for name in sure)
             last = f" Last: {worst} in step {step}, by {far:.2f}."

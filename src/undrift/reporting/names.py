@@ -87,7 +87,5 @@ def number_ranges(numbers: Iterable[int], dash: str = "-") -> str:
     ('0-29', '5, 6', '1–3, 7')
     """
     apart = groupby(enumerate(sorted(set(numbers))), key=lambda each: each[1] - each[0])
-    runs = [[number for _, number in run] for _, run in apart]
-    return ", ".join(
-        f"{run[0]}{dash}{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs
-    )
+    runs = [[str(number) for _, number in run] for _, run in apart]
+    return ", ".join(f"{r[0]}{dash}{r[-1]}" if len(r) > 2 else ", ".join(r) for r in runs)

@@ -35,10 +35,8 @@ def write_report(records: Records, out: str | Path, *, progress: Progress = sile
     The same records give the same bytes. Cut off before its end, an older page stays as it was.
     """
     if not records.results:
-        raise InputError(
-            f"there is no finished run in {records.folder}; make some first, for example with "
-            f"undrift bench smoke --out {records.folder}"
-        )
+        at = records.folder
+        raise InputError(f"there is no finished run in {at}; try: undrift bench smoke --out {at}")
     template()  # is jinja2 installed?
     folder = writable_folder(out)
     with exclusive(folder / ".report.lock", f"writing the report in {folder}"):

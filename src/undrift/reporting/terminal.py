@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from math import isnan, nan
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from rich import box
@@ -27,6 +26,8 @@ if TYPE_CHECKING:
     from undrift.recommend.stream import PeriodSummary
     from undrift.streams.benchmarks import StreamInfo
     from undrift.streams.stream import TaskStream, TaskSummary
+
+    Tasks = Sequence[TaskSummary]
 
 _WHOLE: dict[str, Any] = {"no_wrap": True}
 _RIGHT = _WHOLE | {"justify": "right"}
@@ -110,10 +111,8 @@ def series_table(result: Result) -> Table:
     back = result.returning
     steps = zip(*(result.series[key] for key in keys), strict=True)
     after = map(str, back.graded) if back else (f"T{t}" for t in count())
-    rows = [
-        [name, *("–" if value is None else number_text(value) for value in each)]
-        for name, each in zip(after, steps, strict=False)
-    ]
+    cells = (["–" if value is None else number_text(value) for value in each] for each in steps)
+    rows = [[name, *each] for name, each in zip(after, cells, strict=False)]
     mean = [Text(number_text(result.value(key)), "bold") for key in keys]
     numbers = {METRICS[key].symbol: "number" for key in keys}
     return plain_table("By step, percent", {"after": "word", **numbers}, [*rows, ["mean", *mean]])
@@ -131,13 +130,9 @@ def cost_table(result: Result) -> Table:
         last = "undefined" if result.drift[-1] is None else percent(result.drift[-1], 2)
         most = max((value for value in result.drift if value is not None), default=0.0)
         drift = f"{last} at the end, {percent(most, 2)} at most"
-    rows = [
-        ["seconds", f"{total} ({parts})" if parts else total],
-        ["threads", str(cost.threads)],
-        ["peak memory", peak],
-        ["kept state", size(1e6 * cost.state_mb)],
-        *([["drift of task 0", drift]] if drift else []),
-    ]
+    rows = [["seconds", f"{total} ({parts})" if parts else total], ["threads", str(cost.threads)]]
+    rows += [["peak memory", peak], ["kept state", size(1e6 * cost.state_mb)]]
+    rows += [["drift of task 0", drift]] if drift else []
     return plain_table("Cost", {"what": "text", "value": "text"}, rows)
 
 
@@ -166,9 +161,7 @@ def methods_table(methods: Iterable[Method]) -> Table:
     return plain_table("Methods", {**words, "what is kept": "text", "paper": "text"}, rows)
 
 
-def stream_header(
-    stream: TaskStream, rows: Sequence[TaskSummary], published_edges: int | None = None
-) -> list[str]:
+def stream_header(stream: TaskStream, rows: Tasks, published_edges: int | None = None) -> list[str]:
     """What the graph is, with directed edges and the published number; its split; its origin."""
     graph = stream.graph
     mark = " (stand-in: this data imitates the benchmark)" if stream.stand_in else ""
@@ -186,11 +179,8 @@ def stream_header(
     split = "as given" if stream.fractions is None else f"by seed {stream.seed}"
     share = f"{percent(rows[0].nodes / max(inside, 1))} of their nodes in the {first}"
     counts = f"{graph.num_nodes:,} nodes, {graph.num_edges:,} edges{made}"
-    lines = [
-        f"{stream.name}{mark}",
-        f"{counts}, {graph.num_features:,} features",
-        f"{stream.num_classes} classes in {parts}, {share}; split {split}",
-    ]
+    lines = [f"{stream.name}{mark}", f"{counts}, {graph.num_features:,} features"]
+    lines.append(f"{stream.num_classes} classes in {parts}, {share}; split {split}")
     if "scale" in stream.provenance:
         lines.append(f"scale: {stream.provenance['scale']}")
     if unlabelled:
@@ -200,15 +190,7 @@ def stream_header(
     return lines + [f"{what}: {value}" for what, value in stream.provenance.items()]
 
 
-def shown_stream(stream: Any, published_edges: int | None = None) -> list[Any]:
-    """What `undrift streams --show` prints of a stream: lines, then a table of its parts."""
-    found: list[Any] = resolve_name(stream.overview)(stream, stream.describe(), published_edges)
-    return found
-
-
-def shown_tasks(
-    stream: TaskStream, rows: Sequence[TaskSummary], published_edges: int | None = None
-) -> list[Any]:
+def shown_tasks(stream: TaskStream, rows: Tasks, published_edges: int | None = None) -> list[Any]:
     """What is printed of a graph's stream."""
     return [*map(Text, stream_header(stream, rows, published_edges)), "", tasks_table(rows)]
 
@@ -223,7 +205,7 @@ def shown_periods(stream: Any, rows: Sequence[PeriodSummary], _: int | None = No
     return [Text(stream.name), Text(f"{sizes} in {len(rows)} periods"), *origin, "", table]
 
 
-def tasks_table(rows: Sequence[TaskSummary]) -> Table:
+def tasks_table(rows: Tasks) -> Table:
     """Per task: classes, nodes per split, edges kept or dropped at its border, rho_t; the sums."""
     heads = ("nodes", "train", "val", "test", "edges kept", "dropped", "rho_t")
     columns = dict.fromkeys(heads, "number")
@@ -233,8 +215,7 @@ def tasks_table(rows: Sequence[TaskSummary]) -> Table:
         first = (f"T{row.task}", class_ranges(row.classes), *(f"{number:,}" for number in numbers))
         table.add_row(*first, f"{row.imbalance:.1f}", end_section=row is rows[-1])
     sums = (f"{sum(column):,}" for column in zip(*counts, strict=True))
-    classes = str(len({c for row in rows for c in row.classes}))
-    table.add_row(Text("all"), classes, *sums, "")
+    table.add_row(Text("all"), str(len({c for row in rows for c in row.classes})), *sums, "")
     return table
 
 

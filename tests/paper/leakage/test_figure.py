@@ -19,9 +19,7 @@ def named(last: float) -> TaskIdAccuracy:
     return TaskIdAccuracy((100.0, last), AccuracyMatrix([[100.0], [100.0, 2 * last - 100]]))
 
 
-def study(
-    stream: str = "cs-cl", method: str = "adr", seed: int = 0, **changes: Any
-) -> LeakageStudy:
+def study(stream: str = "cs-cl", method: str = "adr", seed: int = 0, **more: Any) -> LeakageStudy:
     accuracy = {
         "local": {"graph": named(100.0), "node": named(90.0 + seed)},
         "global": {"graph": named(50.0), "node": named(80.0 + seed)},
@@ -40,7 +38,7 @@ def study(
         "provenance": {"file": "x.npz"},
         "versions": {"torch": "2"},
     }
-    return LeakageStudy(**(data | changes))
+    return LeakageStudy(**(data | more))
 
 
 def test_studies_come_back_as_they_were_saved(tmp_path: Path) -> None:

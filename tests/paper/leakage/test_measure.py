@@ -68,23 +68,19 @@ def propagated(graph: Graph, hops: int, kind: str) -> np.ndarray[Any, Any]:
 
 def directed() -> Graph:
     rng = np.random.default_rng(5)
-    return Graph.from_arrays(
-        rng.normal(size=(30, 4)), rng.integers(0, 30, size=(2, 90)), np.arange(30) % 3
-    )
+    features, edges = rng.normal(size=(30, 4)), rng.integers(0, 30, size=(2, 90))
+    return Graph.from_arrays(features, edges, np.arange(30) % 3)
 
 
 @pytest.mark.parametrize("kind", ["symmetric", "row", "sum"])
 @pytest.mark.parametrize("hops", [0, 1, 3])
 @pytest.mark.parametrize("case", ["dense", "sparse", "directed"])
-def test_prototypes_and_guesses_equal_their_definition(
-    case: str, hops: int, kind: Normalisation
-) -> None:
+def test_prototypes_and_guesses_are_as_defined(case: str, hops: int, kind: Normalisation) -> None:
     graph = directed() if case == "directed" else tiny_graph(1, sparse=case == "sparse")
     stream = TaskStream.from_graph(graph, base=1, increment=1)
     profiles = TaskProfiles.of(stream, hops=hops, normalisation=kind)
-    slow = np.stack(
-        [propagated(task.graph, hops, kind)[task.train.numpy()].mean(axis=0) for task in stream]
-    )
+    every = [propagated(task.graph, hops, kind)[task.train.numpy()] for task in stream]
+    slow = np.stack([rows.mean(axis=0) for rows in every])
     np.testing.assert_allclose(profiles.prototypes.numpy(), slow, rtol=1e-12, atol=1e-14)
     z = propagated(graph, hops, kind)[stream.test.numpy()]
     nearest = ((slow - z.mean(axis=0)) ** 2).sum(axis=1).argmin()
@@ -110,9 +106,8 @@ def by_hand() -> tuple[Any, TaskStream]:
         [0, 0, 3, 2, 0, 100],  #  task 1   0      2      2  wrong in any case
     ]
     labels = [3, 1, 2, 0, 3, 1, 3, 2, 0]
-    graph = Graph.from_arrays(
-        np.array(train + test, dtype=float), np.zeros((2, 0), np.int64), labels
-    )
+    features = np.array(train + test, dtype=float)
+    graph = Graph.from_arrays(features, np.zeros((2, 0), np.int64), labels)
     is_train = torch.arange(9) < 4
     nothing = torch.zeros(9, dtype=torch.bool)
     stream = TaskStream(graph, ((3, 1), (2, 0)), is_train, nothing, ~is_train, name="by-hand")

@@ -32,9 +32,7 @@ def test_streams_are_rows_and_methods_columns_with_their_drift(fakes: Any) -> No
     assert [text.get_text() for text in figure.axes[-1].texts] == ["not run"]
 
 
-def test_means_of_classes_are_joined_where_they_can_be_distinguished(
-    fakes: Any, in_print: Any
-) -> None:
+def test_means_of_classes_are_joined_where_they_differ(fakes: Any, in_print: Any) -> None:
     few, many = (drift_figure(panels(fakes, classes), METHODS) for classes in (5, 30))
     ends = few.axes[0].lines[1].get_xydata()
     points = fakes.points(1.32)

@@ -23,9 +23,7 @@ NAMES += "matrices-corafull-cl matrices-arxiv-cl matrices-reddit-cl-stand-in pla
 class Found:
     """The figures of some records: those that can be drawn, and why others cannot."""
 
-    def __init__(
-        self, results: dict[str, Any], folder: Path, plans: Any = (), searches: Any = ()
-    ) -> None:
+    def __init__(self, results: Any, folder: Path, plans: Any = (), searches: Any = ()) -> None:
         records = Records(results, list(plans), list(searches), [], folder)
         every = all_figures(records)
         self.makers = {f.name: partial(f.draw, records) for f in every if not f.left_out}

@@ -91,9 +91,8 @@ def test_settings_that_failed_or_were_not_tried_are_hatched(fakes: Any) -> None:
 
 
 def test_any_two_parameters_do(fakes: Any, in_print: Any) -> None:
-    search = fakes.search(
-        method="ewc", hidden=((64, 64), (256, 256)), strength=(1, 10.0, 100), epochs=(200,)
-    )
+    grid = {"hidden": ((64, 64), (256, 256)), "strength": (1, 10.0, 100), "epochs": (200,)}
+    search = fakes.search(method="ewc", **grid)
     assert varied(search_grids([search])[0]) == ["strength", "hidden"]
     read = type(search).model_validate_json(search.model_dump_json(by_alias=True))
     surface = Surface(read)  # lists in place of tuples, as in a file

@@ -29,16 +29,12 @@ def test_more_than_four_streams_go_to_further_figures(fakes: Any) -> None:
     assert {"accuracy-bytes-2", "accuracy-seconds-2"} < set(found)
 
 
-def test_another_packages_figure_that_is_broken_is_named_and_the_rest_drawn(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_broken_figure_of_another_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     mine = Figure("mine", "Mine", "Of mine.", lambda records: 1 / 0)
     monkeypatch.setattr("undrift.reporting.figures.MINE", mine, raising=False)
     theirs = {"mine": "MINE", "gone": "GONE", "odd": "__name__"}
-    entries = {
-        name: EntryPoint(name, f"undrift.reporting.figures:{where}", "theirs")
-        for name, where in theirs.items()
-    }
+    at = {name: f"undrift.reporting.figures:{where}" for name, where in theirs.items()}
+    entries = {name: EntryPoint(name, value, "theirs") for name, value in at.items()}
     monkeypatch.setattr("undrift.plugins._outside", lambda group: entries)
     monkeypatch.setattr(module, "FIGURES", Registry("figure", "theirs", {}))
     gone, drawn, odd = all_figures(Records({}, [], [], [], Path()))

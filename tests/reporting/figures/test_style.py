@@ -7,16 +7,9 @@ import numpy as np
 import pytest
 
 from undrift.learners.registry import METHODS
-from undrift.reporting.figures.style import (
-    display,
-    drawn_title,
-    ink,
-    style_of,
-    title_of,
-)
+from undrift.reporting.figures.style import display, drawn_title, ink, style_of, title_of
 
 KNOWN = list(METHODS)
-
 
 # Machado, Oliveira and Fernandes 2009, severity 1, on linear RGB
 VISIONS = {
@@ -33,9 +26,8 @@ def linear(colour: str) -> Any:
 
 
 def lab(colour: str, vision: str) -> Any:
-    to_xyz = np.array(
-        [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
-    )
+    rows = "0.4124 0.3576 0.1805", "0.2126 0.7152 0.0722", "0.0193 0.1192 0.9505"
+    to_xyz = np.array([row.split() for row in rows], dtype=float)
     seen = np.clip(np.array(vision.split(), dtype=float).reshape(3, 3) @ linear(colour), 0, 1)
     xyz = to_xyz @ seen / np.array([0.9505, 1.0, 1.089])
     f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)

@@ -12,15 +12,13 @@ from undrift.reporting.figures.trade_off import trade_off_figure
 
 pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'undrift[figures]'")
 
-AGAINST: tuple[Literal["bytes", "seconds"], ...] = ("bytes", "seconds")
+Against = Literal["bytes", "seconds"]
+AGAINST: tuple[Against, ...] = ("bytes", "seconds")
 
 
 def marks(axes: Any) -> dict[tuple[float, float], Any]:
-    return {
-        (line.get_xdata()[0], line.get_ydata()[0]): line
-        for line in axes.lines
-        if len(line.get_xdata()) == 1
-    }
+    found = [line for line in axes.lines if len(line.get_xdata()) == 1]
+    return {(line.get_xdata()[0], line.get_ydata()[0]): line for line in found}
 
 
 def costing(fakes: Any, method: str, score: float, **cost: Any) -> list[Any]:
@@ -31,7 +29,7 @@ def costing(fakes: Any, method: str, score: float, **cost: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("against", AGAINST)
-def test_points_are_means_over_seeds(against: Literal["bytes", "seconds"], fakes: Any) -> None:
+def test_points_are_means_over_seeds(against: Against, fakes: Any) -> None:
     groups = fakes.groups()
     axes = trade_off_figure(groups, against).axes[1]
     assert axes.get_xscale() == "log"
@@ -59,21 +57,15 @@ def test_the_steps_join_what_no_other_method_beats(fakes: Any) -> None:
 
 
 @pytest.mark.parametrize("against", AGAINST)
-def test_nothing_kept_can_be_drawn_on_a_log_scale(
-    against: Literal["bytes", "seconds"], fakes: Any, in_print: Any
-) -> None:
+def test_nothing_kept_is_drawn_on_a_log_scale(against: Against, fakes: Any, in_print: Any) -> None:
     runs = costing(fakes, "adr", 80.0, state_bytes=[0], seconds={"total": 0.0})
     in_print.check(trade_off_figure({"cs-cl": {"adr": runs}}, against))
 
 
-@pytest.mark.parametrize(
-    ("threads", "words"), [((1, 1), "(1 thread)"), ((1, 4), "(1 to 4 threads)")]
-)
-def test_seconds_say_on_how_many_threads(threads: tuple[int, int], words: str, fakes: Any) -> None:
-    found = {
-        method: costing(fakes, method, 80.0, threads=count)
-        for method, count in zip(("adr", "bare"), threads, strict=True)
-    }
+@pytest.mark.parametrize(("last", "words"), [(1, "(1 thread)"), (4, "(1 to 4 threads)")])
+def test_seconds_say_on_how_many_threads(last: int, words: str, fakes: Any) -> None:
+    counts = {"adr": 1, "bare": last}
+    found = {method: costing(fakes, method, 80.0, threads=n) for method, n in counts.items()}
     axes = trade_off_figure({"cs-cl": found}, "seconds").axes[0]
     assert axes.get_xlabel().endswith(words)
 

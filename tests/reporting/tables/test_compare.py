@@ -30,9 +30,7 @@ def result(method: str, stream: str, seed: int, score: float, **changes: Any) ->
     return Fakes.plain(spec, **{"metrics": {"class": by, "node": node}, "cost": cost} | changes)
 
 
-def table(
-    scores: Scores, stream: str = "cs-cl", *, methods: Mapping[str, str] | None = None, **how: Any
-) -> Comparison:
+def table(scores: Scores, stream: str = "cs-cl", *, methods: Any = None, **how: Any) -> Comparison:
     """A comparison in which row `r` scored `scores[r][seed]`."""
     results, cells = {}, []
     for row, values in scores.items():
@@ -51,9 +49,8 @@ def plan(rows: list[str], streams: list[str], cells: list[PlannedRun], **more: A
 
 
 def cell(row: str = "adr", seed: int = 0, **more: Any) -> PlannedRun:
-    return PlannedRun.model_validate(
-        {"row": row, "method": row, "stream": "cs-cl", "seed": seed, **more}
-    )
+    fields = {"row": row, "method": row, "stream": "cs-cl", "seed": seed}
+    return PlannedRun.model_validate(fields | more)
 
 
 def one_run(run: Result, *cells: PlannedRun, **more: Any) -> Comparison:
@@ -107,9 +104,7 @@ NONE = {"params": {"merging": "none"}}
         ("none", "class", {"params": {"merging": "average"}}, None),
     ],
 )
-def test_the_papers_number_and_the_difference(
-    row: str, grading: Any, spec: dict[str, Any], number: SeedMean | None
-) -> None:
+def test_the_papers_number(row: str, grading: Any, spec: Any, number: SeedMean | None) -> None:
     found = table({row: [91.0, 93.0]}, methods={row: "adr"}, spec=spec, grading=grading)
     entry = column(found)[row]
     assert entry.ours.mean == (97.0 if grading == "node" else 92.0)
@@ -129,10 +124,9 @@ def test_imitated_data_never_stands_beside_the_paper() -> None:
 def test_the_test_is_paired_over_shared_seeds_and_corrected() -> None:
     scores = {"adr": [90.0, 92.0, 94.0], "acil": [88.0, 91.0, 92.5], "ewc": [70.0, 75.0, 71.0]}
     entries = column(table(scores))
-    raw = {
-        row: paired_t_test([a - b for a, b in zip(scores["adr"], scores[row], strict=True)])
-        for row in ("acil", "ewc")
-    }
+    adr, *others = scores.values()
+    ahead = [[a - b for a, b in zip(adr, other, strict=True)] for other in others]
+    raw = dict(zip(("acil", "ewc"), map(paired_t_test, ahead), strict=True))
     expected = holm({row: p for row, p in raw.items() if p is not None})
     assert {row: entries[row].significance for row in raw} == pytest.approx(expected)
     assert entries["adr"].significance is None
@@ -186,10 +180,8 @@ def test_a_plan_without_runs_gives_an_empty_table() -> None:
 
 
 ROWS = ("joint", "ewc", "mas", "acil", "adr")
-SCORES = st.dictionaries(
-    st.sampled_from(ROWS),
-    st.lists(st.sampled_from([50.0, 50.001, 60.0, 75.5, 100.0]), min_size=1, max_size=4),
-)
+HEIGHTS = st.lists(st.sampled_from([50.0, 50.001, 60.0, 75.5, 100.0]), min_size=1, max_size=4)
+SCORES = st.dictionaries(st.sampled_from(ROWS), HEIGHTS)
 
 
 @settings(deadline=None, max_examples=80, derandomize=True)
@@ -199,8 +191,7 @@ def test_ranks_and_p_values_of_any_column(scores: dict[str, list[float]]) -> Non
     ranked = {row: entry for row, entry in entries.items() if row != "joint"}
     shown = {row: round(entry.ours.mean, 2) for row, entry in ranked.items()}
     assert set(entries) == set(scores)
-    if ranked:
-        assert min(entry.rank or 0 for entry in ranked.values()) == 1
+    assert min((entry.rank for entry in ranked.values()), default=1) == 1
     for row, entry in ranked.items():
         assert entry.ours.mean == pytest.approx(fmean(scores[row]))
         assert (entry.rank == 1) == (shown[row] == max(shown.values()))
@@ -251,10 +242,8 @@ def test_holm_raises_keeps_order_and_stays_a_probability(values: dict[str, float
 
 def noted(seeds: dict[str, int], *cells: PlannedRun, **more: Any) -> list[str]:
     """The notes under a table whose rows have so many seeds."""
-    found = {
-        (row, "cs-cl", "a_avg"): Fakes.entry(seeds=tuple(range(n)), **more)
-        for row, n in seeds.items()
-    }
+    entries = {row: Fakes.entry(seeds=tuple(range(n)), **more) for row, n in seeds.items()}
+    found = {(row, "cs-cl", "a_avg"): entry for row, entry in entries.items()}
     return comparison.notes_of(Fakes.table(found), plan(["adr"], ["cs-cl"], list(cells)), [])
 
 
@@ -276,9 +265,7 @@ def test_failures_are_named_once_and_cut_short() -> None:
     assert noted({}, cell(failed="\n"))[-1].endswith("no message")
 
 
-def test_published_numbers_name_their_source_and_what_is_to_note(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_published_numbers_have_a_source_and_notes(monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = Numbers(lambda *_: None, "Doe 2030", {"cs-": "CS is small."})
     monkeypatch.setattr(comparison, "PUBLISHED", Registry("numbers", "none", {"doe": numbers}))
     notes = noted({"adr": 2}, published=SeedMean(90.0, 1.0))
@@ -306,9 +293,7 @@ FILE = {"stream": "x/stream.toml"}
         ([{"device": "cuda"}], ["adr"], "run: adr device=cuda."),
     ],
 )
-def test_rows_name_what_differs_and_the_rule_what_does_not(
-    specs: list[dict[str, Any]], rows: list[str], rule: str
-) -> None:
+def test_rows_name_what_differs_the_rule_the_rest(specs: Any, rows: list[str], rule: str) -> None:
     manifest = manifest_of_runs(runs(*specs, specs[0] | {"seed": 1}))
     assert manifest.rows == rows
     assert [cell.seed for cell in manifest.cells].count(1) == 1

@@ -59,9 +59,8 @@ def table(streams: list[str] | None = None, **changes: Any) -> Comparison:
 
 
 def cells(text: str, start: str, between: str = "|") -> list[str]:
-    line = next(
-        line.strip("| ") for line in text.splitlines() if line.strip("| ").startswith(start)
-    )
+    lines = (line.strip("| ") for line in text.splitlines())
+    line = next(line for line in lines if line.startswith(start))
     return [cell.strip() for cell in line.removesuffix(r"\\").split(between)]
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from undrift.evaluation.metrics import METRICS
 from undrift.experiments.result import Result
 from undrift.reporting.figures import sheet
-from undrift.reporting.figures.figure import Figure, Groups, Shown, of_all_streams
+from undrift.reporting.figures.figure import Figure, Groups, Runs, Shown, of_all_streams
 from undrift.reporting.figures.style import display, is_bold, name_style, panel_words, style_of
 from undrift.reporting.names import symbol
 from undrift.reporting.tables.comparison import seed_mean
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _LEAST = 42.0  # the least height of a panel, in mm
-_LINE = sheet.mm(sheet.SMALL * 1.12)  # the height of a line of small text
+_LINE = sheet.POINT * sheet.SMALL * 1.12  # the height of a line of small text
 _MEANS = "mean over seeds, bands one standard deviation. Hollow marks keep examples."
 _LEADER = 5.5  # from the end of the axes to a name, in mm
 
@@ -54,9 +54,7 @@ def _curve(run: Result, key: str) -> Sequence[float | None]:
     return run.series[key] if key else run.by_class.a_t
 
 
-def _draw(
-    axes: Axes, found: Mapping[str, Sequence[Result]], key: str, size: tuple[float, float]
-) -> None:
+def _draw(axes: Axes, found: Runs, key: str, size: tuple[float, float]) -> None:
     curves = [_curve(run, key) for runs in found.values() for run in runs]
     steps = 1 + max(t for each in curves for t, value in enumerate(each) if value is not None)
     apart = max(steps // 5, 1)
@@ -104,5 +102,4 @@ def _name_ends(axes: Axes, ends: dict[str, tuple[float, float]], size: tuple[flo
         axes.plot(bent, [y, y, height], **thin)
         mark = style | {"linestyle": "-", "markersize": 3.2, "markeredgewidth": 0.7}
         axes.plot(right + unit * _LEADER, height, **mark, clip_on=False)
-        words = right + unit * (_LEADER + 1.3)
-        axes.text(words, height, **name_style(name), va="center_baseline")
+        axes.text(right + unit * (_LEADER + 1.3), height, **name_style(name), va="center_baseline")

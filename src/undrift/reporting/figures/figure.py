@@ -20,8 +20,11 @@ from undrift.reporting.figures.style import title_of
 HEADLINE: Metric = METRICS["a_avg"]
 """The metric that a figure shows where it shows one."""
 
-Groups = Mapping[str, Mapping[str, "Sequence[Result]"]]
-"""Results over seeds, by stream and then by method."""
+Runs = Mapping[str, Sequence[Result]]
+"""Results over seeds, by method."""
+
+Groups = Mapping[str, Runs]
+"""The same by stream."""
 
 AT_ONCE = 4  # streams in a figure: as many panels as fill a page
 
@@ -76,7 +79,7 @@ class Shown:
     @cached_property
     def compared(self) -> Groups:
         """The same of every stream by the first metric that a run on it has."""
-        found: dict[str, Mapping[str, Sequence[Result]]] = {}
+        found: dict[str, Runs] = {}
         for key in METRICS:
             found |= {s: methods for s, methods in self.having(key).items() if s not in found}
         return found
@@ -111,14 +114,10 @@ def named(groups: Groups) -> str:
     return ", ".join(title_of(next(iter(found.values()))[0]) for found in groups.values())
 
 
-FIGURES = Registry(
-    "figure",
-    "undrift.figures",
-    {
-        "learning-curves": "undrift.reporting.figures.curves:figures",
-        "accuracy-cost": "undrift.reporting.figures.trade_off:figures",
-    },
-)
+_HERE = "undrift.reporting.figures"
+_OWN = {"learning-curves": f"{_HERE}.curves:figures", "accuracy-cost": f"{_HERE}.trade_off:figures"}
+
+FIGURES = Registry("figure", "undrift.figures", _OWN)
 """Every figure of the report, in order: a `Figure`, or a function of `Shown` that gives some."""
 
 
@@ -130,8 +129,8 @@ def all_figures(records: Records) -> list[Figure]:
         try:
             found = FIGURES.load(name)
             if not isinstance(found, Figure) and not callable(found):
-                where = FIGURES.where(name)
-                raise InputError(f"{where} is no Figure, nor a function that gives some")
+                what = "is no Figure, nor a function that gives some"
+                raise InputError(f"{FIGURES.where(name)} {what}")
             figures = [found] if isinstance(found, Figure) else found(shown)
             every += [replace(each, package=package) for each in figures]
         except Exception as error:

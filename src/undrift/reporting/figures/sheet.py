@@ -14,7 +14,6 @@ from undrift.errors import not_installed
 from undrift.storage.files import write_atomically
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -23,7 +22,7 @@ SMALL, PLAIN, LARGE = 6.5, 7.0, 7.5  # the sizes of letters, in points
 TOP, BOTTOM = 5.5, 8.5  # over a panel for its heading, and under it for its axis, in mm
 MATHS = r"$%s_{\mathrm{%s}}$"  # how a figure writes the symbol of a metric
 _INCH = 25.4
-_POINT = _INCH / 72
+POINT = _INCH / 72  # in mm
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -101,28 +100,21 @@ def heading(axes: Axes, title: str, rest: str = "", *, lift: float = 0.0) -> Non
     """A bold title over the left end of the axes, and plain words after it, `lift` mm higher up."""
     place: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points"}
     place |= {"xy": (0, 1), "annotation_clip": False}
-    after, up = text_width(title, LARGE, "bold") / _POINT + 6, 4 + lift / _POINT
+    after, up = text_width(title, LARGE, "bold") / POINT + 6, 4 + lift / POINT
     axes.annotate(title, xytext=(0, up), fontsize=LARGE, weight="bold", **place)
     axes.annotate(rest, xytext=(after, up), fontsize=PLAIN, color="#444444", **place)
 
 
-def legend_above(
-    figure: Figure, entries: Sequence[tuple[Artist | dict[str, Any], str]], middle: float
-) -> None:
+def legend_above(figure: Figure, entries: Sequence[tuple[Any, str]], middle: float) -> None:
     """A legend in one line at the top, around a place in mm; a mark may be a line's style."""
     from matplotlib.lines import Line2D
 
     place = middle / _INCH / float(figure.get_size_inches()[0]), 1.0
     look: dict[str, Any] = {"ncols": len(entries), "fontsize": PLAIN, "frameon": False}
     look |= {"handlelength": 1.3, "handletextpad": 0.4, "columnspacing": 1.4, "borderaxespad": 0.2}
-    marks = [Line2D([], [], **mark) if isinstance(mark, dict) else mark for mark, _ in entries]
-    words = [words for _, words in entries]
+    every = ((Line2D([], [], **m) if isinstance(m, dict) else m, words) for m, words in entries)
+    marks, words = zip(*every, strict=True)
     figure.legend(marks, words, loc="upper center", bbox_to_anchor=place, **look)
-
-
-def mm(points: float) -> float:
-    """Points in mm."""
-    return points * _POINT
 
 
 @lru_cache(maxsize=4096)
@@ -132,7 +124,8 @@ def text_width(text: str, size: float = SMALL, weight: str = "normal") -> float:
     from matplotlib.textpath import TextPath
 
     font = FontProperties(family="DejaVu Sans", weight=weight)
-    return mm(float(TextPath((0, 0), text or " ", size=size, prop=font).get_extents().x1)) + 0.2
+    path = TextPath((0, 0), text or " ", size=size, prop=font)
+    return POINT * float(path.get_extents().x1) + 0.2
 
 
 def limits(low: float, high: float) -> tuple[float, float]:

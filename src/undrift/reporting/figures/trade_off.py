@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from math import isnan, log10
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -13,7 +13,7 @@ from undrift.evaluation.metrics import METRICS, Metric
 from undrift.experiments.result import Result
 from undrift.formatting import size
 from undrift.reporting.figures import sheet
-from undrift.reporting.figures.figure import Figure, Groups, Shown, of_all_streams
+from undrift.reporting.figures.figure import Figure, Groups, Runs, Shown, of_all_streams
 from undrift.reporting.figures.style import display, name_style, panel_words, style_of
 from undrift.reporting.names import method_facts, symbol
 from undrift.reporting.tables.comparison import seed_mean
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Array = np.ndarray[Any, np.dtype[Any]]
+Pairs = Sequence[tuple[float, float]]
 
 _HEIGHT, _RIGHT, _KEY = 44.0, 2.5, 5.0  # in mm
 _STEPS = "#B0B0B0"
@@ -37,10 +38,8 @@ def figures(shown: Shown) -> Iterator[Figure]:
     """Accuracy against bytes, then against seconds, four streams at a time."""
     shown_by = dict.fromkeys(map(_metric_of, shown.compared.values()))
     names = " and ".join(f"{metric.title} {metric.symbol}" for metric in shown_by)
-    caption = (
-        "On %s; mean over seeds. Hollow marks keep examples; grey steps join the methods that "
-        "no other beats in both, bounds left out."
-    )
+    caption = "On %s; mean over seeds. Hollow marks keep examples; grey steps join the methods "
+    caption += "that no other beats in both, bounds left out."
     for against, what in (("bytes", "the bytes kept"), ("seconds", "the seconds of a run")):
         words = f"accuracy-{against}", f"{names[:1].upper()}{names[1:]} against {what}", caption
         yield from of_all_streams(shown.compared, *words, trade_off_figure, against)
@@ -64,16 +63,13 @@ def trade_off_figure(groups: Groups, against: Literal["bytes", "seconds"]) -> An
         _ticks(axes, against)
         sheet.heading(axes, *panel_words(found))
     dot = {"color": "black", "linestyle": "none", "marker": "o", "markersize": 4}
-    key = [
-        (dot, "keeps no examples"),
-        (dot | {"markerfacecolor": "white"}, "keeps examples"),
-        ({"color": _STEPS, "linewidth": 0.8}, "best at its cost"),
-    ]
+    key = [(dot, "keeps no examples"), (dot | {"markerfacecolor": "white"}, "keeps examples")]
+    key += [({"color": _STEPS, "linewidth": 0.8}, "best at its cost")]
     sheet.legend_above(figure, key, sheet.COLUMN / 2)
     return figure
 
 
-def _metric_of(found: Mapping[str, Sequence[Result]]) -> Metric:
+def _metric_of(found: Runs) -> Metric:
     """The metric by which these methods are compared: the first that all runs have."""
     every = [run for runs in found.values() for run in runs]
     return next(m for m in METRICS.values() if not any(isnan(run.value(m.key)) for run in every))
@@ -86,7 +82,7 @@ def _point(method: str, runs: Sequence[Result], metric: Metric, against: str) ->
     return _Point(method, max(x, _LEAST[against]), y.mean, y.deviation)
 
 
-def _axis(against: str, found: Mapping[str, Sequence[Result]]) -> str:
+def _axis(against: str, found: Runs) -> str:
     if against == "bytes":
         return "kept after the last task"
     every = [run for runs in found.values() for run in runs]
@@ -134,7 +130,7 @@ def _name(axes: Axes, points: Sequence[_Point], width: float) -> None:
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     across, up = width / log10(right / left), _HEIGHT / (high - low)
     places = [(log10(p.x / left) * across, (p.y - low) * up) for p in points]
-    height = sheet.mm(sheet.SMALL) * 0.95
+    height = sheet.POINT * sheet.SMALL * 0.95
     sizes = [(sheet.text_width(display(p.method)) + 0.4, height) for p in points]
     boxes = label_places(places, sizes, (0.5, 0.5, width + 1.5, _HEIGHT), mark=_MARK)
     white = [withStroke(linewidth=1.6, foreground="white")]
@@ -164,11 +160,7 @@ def _ticks(axes: Axes, against: str) -> None:
 
 
 def label_places(
-    points: Sequence[tuple[float, float]],
-    sizes: Sequence[tuple[float, float]],
-    space: tuple[float, float, float, float],
-    *,
-    mark: float,
+    points: Pairs, sizes: Pairs, space: tuple[float, float, float, float], *, mark: float
 ) -> list[list[float]]:
     """A box (left, low, right, high) for the name of every point, near it and inside the space.
 
@@ -186,8 +178,7 @@ def label_places(
         lost = (_COVERS * covered - _OUTSIDE * inside[:, 0]) / extents[k].prod()
         found[k] = places[np.argmin(lost + far + taste)]
         taken = np.vstack([taken, found[k]])
-    boxes: list[list[float]] = found.tolist()
-    return boxes
+    return list(found.tolist())
 
 
 def _places(point: Array, extent: Array, mark: float) -> tuple[Array, Array]:

@@ -40,9 +40,7 @@ COSTS = {
     "memory_mb": ("memory", "peak memory of a run, mean over seeds"),
     "kept_bytes": ("kept", "size of what is kept after the last task, mean over seeds"),
 }
-MANY_STREAMS = 2
-"""With more streams than these, costs per stream start hidden and their mean stands at the end."""
-
+Runs = Mapping[str, Result]  # by their ids
 WIDTH, HEIGHT, EDGE = 168, 44, 3  # of a curve the size of a word
 
 
@@ -62,9 +60,7 @@ class PlanTable:
         """The method behind a row."""
         return self.manifest.row_methods.get(row, row)
 
-    def cells(
-        self, number: int, results: Mapping[str, Result]
-    ) -> Iterator[tuple[str, str, str, dict[str, Result]]]:
+    def cells(self, number: int, results: Runs) -> Iterator[tuple[str, str, str, Runs]]:
         """Every cell of the plan with this number: its key, row, stream and finished runs."""
         finished = finished_rows(self.manifest, results)
         rows, streams = enumerate(self.first.rows), list(enumerate(self.first.streams))
@@ -164,10 +160,8 @@ def picture(svg: bytes) -> str:
 
 
 _SAID = meaning, head, number, cost, tip, picture, duration, size, short_title, value_text, counted
-FILTERS: dict[str, Any] = {each.__name__: each for each in _SAID} | {
-    "facts": method_facts,
-    "falls": lambda key: METRICS[key].better == "down",
-}
+FILTERS: dict[str, Any] = {each.__name__: each for each in _SAID}
+FILTERS |= {"facts": method_facts, "falls": lambda key: METRICS[key].better == "down"}
 """What the template can say of a value, by name."""
 
 
@@ -177,11 +171,9 @@ def overview(page: Page) -> dict[str, Any]:
     streams = dict.fromkeys(s for plan in page.plans for s in plan.first.streams)
     streams |= dict.fromkeys(sorted({result.spec.place for result in results}))
     versions: dict[str, Counter[str]] = defaultdict(Counter)
-    machines: Counter[str] = Counter()
-    for result in results:
-        for package, version in result.versions.items():
-            versions[package][version] += 1
-        machines[f"{result.spec.device}, {counted(result.cost.threads, 'thread')}"] += 1
+    for package, version in (pair for result in results for pair in result.versions.items()):
+        versions[package][version] += 1
+    machines = Counter(f"{r.spec.device}, {counted(r.cost.threads, 'thread')}" for r in results)
     spent = sum(result.cost.total_seconds for result in results)
     # searches that were done together each have the seconds of all
     spent += sum(each.seconds / (1 + len(each.shared_with)) for each in page.records.searches)
@@ -224,7 +216,7 @@ def _counted(found: Counter[str], between: str) -> str:
 def table_view(plan: PlanTable) -> dict[str, Any]:
     """What a table shows beyond its numbers: what is hidden, mean costs, cells in `troubles`."""
     table = plan.first
-    many = len(table.streams) > MANY_STREAMS
+    many = len(table.streams) > 2  # then costs start hidden, and their mean stands at the end
     # only over streams on which every row was run are means comparable
     ran = [s for s in table.streams if all((row, s) in table.costs for row in table.rows)]
     shared = ran if many else []
@@ -232,28 +224,20 @@ def table_view(plan: PlanTable) -> dict[str, Any]:
     hidden = {*table.metrics, *["cost"] * many} - {*table.printed().metrics}
     costs = 0 if many else len(COSTS)
     shown = {stream: len(set(keys) - hidden) + costs for stream, keys in columns.items()}
-    cells = sorted(plan.manifest.cells, key=lambda cell: cell.failed is not None)
     there = {(row, stream) for row, stream, _ in table.entries}
+    gone = [c for c in plan.manifest.cells if (c.row, c.stream) not in there]
+    gone.sort(key=lambda cell: cell.failed is not None)
+    # examples kept have a column, not a mark
+    marks = {g: [each for each in legend(t) if each[0] != "†"] for g, t in plan.tables.items()}
     means: dict[tuple[str, str], float | None] = {}
     for row, name in product(table.rows, COSTS) if shared else ():
         mean = fmean(table.costs[row, stream].get(name, nan) for stream in shared)
         means[row, name] = None if isnan(mean) else mean
-    return {
-        "columns": columns,
-        "hidden": hidden,
-        "shown": shown,
-        "shared": shared,
-        "means": means,
-        "troubles": {
-            (c.row, c.stream): "failed" if c.failed is not None else "not run"
-            for c in cells
-            if (c.row, c.stream) not in there
-        },
+    view = {"columns": columns, "hidden": hidden, "shown": shown, "shared": shared, "means": means}
+    return view | {
+        "troubles": {(c.row, c.stream): "not run" if c.failed is None else "failed" for c in gone},
         "families": sorted({method_facts(plan.method_of(row)).family for row in table.rows}),
-        # examples kept have a column, not a mark
-        "legends": {
-            g: [each for each in legend(t) if each[0] != "†"] for g, t in plan.tables.items()
-        },
+        "legends": marks,
         "width": 3 + sum(shown.values()) + (len(COSTS) if shared else 0),
     }
 
@@ -328,15 +312,13 @@ def details(page: Page) -> dict[str, Any]:
                 "missing": [c.seed for c in planned if c.failed is None and c.run not in runs],
                 "searches": list(dict.fromkeys(c.search for c in planned if c.search in searches)),
             }
+    runs_shown = {run for cell in cells.values() for run in cell["runs"]}
     used = {search for cell in cells.values() for search in cell["searches"]}
     return {
         "metrics": [METRICS[key].symbol for key in keys],
         "chosenBy": CHOSEN_BY.symbol,
         "cells": cells,
-        "runs": {
-            run: _run(results[run], keys)
-            for run in sorted({run for cell in cells.values() for run in cell["runs"]})
-        },
+        "runs": {run: _run(results[run], keys) for run in sorted(runs_shown)},
         "searches": {key: _search(searches[key]) for key in sorted(used)},
     }
 

@@ -27,11 +27,11 @@ from undrift.reporting.tables.comparison import Comparison, ComparisonEntry, See
 from undrift.streams.benchmarks import STREAMS, listed_stream
 
 Grading = Literal["class", "node"]
+Results = Mapping[str, Result]  # by the id of the run
 BySeed = dict[int, tuple[str, Result]]
 """The finished runs of a cell: by seed, the id of the run and its result."""
 
 _ROUNDING = 1e-9  # differences of accuracies that are closer than this differ by rounding alone
-_DECIMALS = 2  # a table's: rows that print the same number share a rank
 
 # a setting that makes another method of it is named even where all runs share it
 _NAMING = ("merging", "protocol")
@@ -39,13 +39,13 @@ _DEFAULTS = {"protocol": "global", "device": "cpu", "open_world": False}
 
 
 def compare(
-    results: Mapping[str, Result],
+    results: Results,
     manifest: Manifest,
     *,
     metrics: Sequence[str] | None = None,
     grading: Grading = "class",
 ) -> Comparison:
-    """The table of a plan, every cell over its finished seeds; `results` go by the id of a run.
+    """The table of a plan, every cell over its finished seeds.
 
     Ranks are of a column, without the bounds. The best is tested against each other row over the
     seeds they share. A published number stands beside ours by class and on real data.
@@ -98,7 +98,7 @@ def _column(
     ranked = {row: found for row, found in scores.items() if row not in bounds}
     sign = METRICS[metric].sign
     heights = {row: sign * fmean(found.values()) for row, found in ranked.items()}
-    printed = {row: round(height, _DECIMALS) for row, height in heights.items()}
+    printed = {row: round(height, 2) for row, height in heights.items()}  # equals share a rank
     best = max(heights, key=lambda row: heights[row], default="")  # the first of equals
     tested = _tested(best, ranked, sign)
     return {
@@ -173,17 +173,14 @@ def _costs(group: BySeed) -> dict[str, float]:
     return {name: fmean(numbers) for name, numbers in found.items() if numbers}
 
 
-def manifest_of_runs(
-    results: Mapping[str, Result], *, plan: str = "runs", title: str = "Runs"
-) -> Manifest:
+def manifest_of_runs(results: Results, *, plan: str = "runs", title: str = "Runs") -> Manifest:
     """The table of some results: a row per method and setting, a column per stream and content.
 
     A row names what differs between the settings of its method; `rule` says what rows leave out.
     """
     specs = {run: result.spec for run, result in results.items()}
     rows: dict[str, str] = {}
-    unsaid: list[str] = []
-    named: list[str] = []
+    unsaid, named = list[str](), list[str]()
     for method in in_order({spec.method for spec in specs.values()}, METHODS):
         mine = {run: _setting(spec) for run, spec in specs.items() if spec.method == method}
         same = set.intersection(*({*setting.items()} for setting in mine.values()))

@@ -135,11 +135,9 @@ def notes_of(table: Comparison, manifest: Manifest, results: Sequence[Result]) -
     published = published_numbers()
     if any(entry.published for entry in table.entries.values()):
         sources = _listed([numbers.source for numbers in published])
-        notes.append(
-            f"Paper: the number printed by {sources}, and in brackets ours minus it, in points."
-        )
-    if manifest.rule:
-        notes.append(manifest.rule)
+        paper = f"Paper: the number printed by {sources}"
+        notes.append(f"{paper}, and in brackets ours minus it, in points.")
+    notes += [manifest.rule] if manifest.rule else []
     if results:
         threads = number_ranges(result.cost.threads for result in results)
         notes.append(
@@ -147,12 +145,10 @@ def notes_of(table: Comparison, manifest: Manifest, results: Sequence[Result]) -
             " kept is the state after the last task; all are means over seeds, and a search is "
             "not counted."
         )
-    notes += [
-        f"{stream_title(stream, stand_in=True)}: this data only imitates the benchmark, so its "
-        "numbers are not comparable with the paper's, and none of those stands beside them."
-        for stream in table.streams
-        if stream in table.stand_ins
-    ]
+    imitated = [stream_title(s, stand_in=True) for s in table.streams if s in table.stand_ins]
+    why = "this data only imitates the benchmark, so its numbers are not comparable with the "
+    why += "paper's, and none of those stands beside them."
+    notes += [f"{title}: {why}" for title in imitated]
     remarks = [remark for numbers in published for remark in numbers.remarks.items()]
     notes += [text for start, text in remarks if any(s.startswith(start) for s in table.streams)]
     skipped = [(stream_title(gone.stream), gone.why.rstrip(".")) for gone in manifest.skipped]
@@ -186,10 +182,8 @@ def _how_made(table: Comparison) -> Iterator[str]:
         yield "No test of significance: it needs two rows with two seeds in common."
         return
     least = 2 / 2 ** max(tested)
-    why = (
-        f"; an exact sign-flip test over {max(tested)} seeds has no p-value under {least:.4g}, so "
-        "it could show nothing at 0.05"
-    )
+    why = f"; an exact sign-flip test over {max(tested)} seeds has no p-value under {least:.4g}"
+    why += ", so it could show nothing at 0.05"
     yield (
         "The best of a column is tested against each other ranked row: paired t-test over the "
         f"seeds they share, two-sided, Holm-corrected over the column, level 0.05"
@@ -207,9 +201,7 @@ def _failed(cells: Iterable[PlannedRun]) -> list[str]:
             line = next(iter(cell.failed.strip().splitlines()), "no message")
             why = line if len(line) <= _LINE else line[: _LINE - 3] + "..."
             seeds[name, why].append(cell.seed)
-    notes = [
-        f"Failed: {name} (seed {number_ranges(gone)}): {why}" for (name, why), gone in seeds.items()
-    ]
+    notes = [f"Failed: {on} (seed {number_ranges(s)}): {why}" for (on, why), s in seeds.items()]
     more = sum(map(len, list(seeds.values())[_FAILURES:]))
     return [*notes[:_FAILURES], f"Failed: {more} more runs."] if more else notes
 

@@ -19,6 +19,8 @@ PAPER = "paper"
 _Column = tuple[str, list[str]]
 """The name of a column, and what stands in it, row by row."""
 
+_Groups = Mapping[str, list[_Column]]
+
 
 def escape_markdown(text: str) -> str:
     r"""Text that Markdown and HTML leave as it is, on one line, also inside a table."""
@@ -53,7 +55,7 @@ class Panel:
 
 def accuracy_grids(table: Comparison, markup: Markup, width: int = 8) -> list[Panel]:
     """Accuracies and the paper's, where there are any, whole streams in `width` columns each."""
-    groups: dict[str, list[_Column]] = {stream: [] for stream in table.streams}
+    groups: _Groups = {stream: [] for stream in table.streams}
     for stream, columns in groups.items():
         for metric in table.metrics_on(stream):
             entries = [table.entries.get((row, stream, metric)) for row in table.rows]
@@ -77,11 +79,7 @@ def cost_grids(table: Comparison, markup: Markup, width: int = 9) -> list[Panel]
 
 
 def _grids(
-    table: Comparison,
-    markup: Markup,
-    groups: Mapping[str, Sequence[_Column]],
-    width: int,
-    *more: _Column,
+    table: Comparison, markup: Markup, groups: _Groups, width: int, *more: _Column
 ) -> list[Panel]:
     """Whole streams side by side in `width` columns, after the names of the rows and `more`."""
     packed: list[list[str]] = []
