@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from scipy.special import fdtrc
 from torch import Tensor
 
 from undrift import Graph, Propagation, make_learner
@@ -59,6 +60,25 @@ def test_a_class_that_moved_is_told_by_how_far(thin: bool) -> None:
     assert moved.moved == pytest.approx(0.5, abs=0.1)
     assert moved.p < 1e-6
     assert stayed.moved < 0.1
+
+
+def test_p_is_that_of_fishers_distribution_with_the_directions_that_rows_fill() -> None:
+    """Written out for seven rows, where two degrees of freedom more or less tell."""
+    rng = np.random.default_rng(5)
+    size = np.array([3.0, *[0.5] * 8])  # of each column
+    old, new = size * rng.normal(size=(4, 9)) + 1, size * rng.normal(size=(3, 9))
+    one = torch.ones(4, 1, dtype=torch.float64)
+    sums = (ClassSums.of(torch.tensor(z), one[: len(z)]) for z in (old, new))
+    (found,) = class_drift(*sums)
+    around = np.concatenate([old - old.mean(axis=0), new - new.mean(axis=0)])
+    free, scatter = 5, around.T @ around
+    square = (np.sum(scatter**2) - np.trace(scatter) ** 2 / free) / ((free - 1) * (free + 2))
+    h = (np.trace(scatter) / free) ** 2 / square
+    gap = np.sum((old.mean(axis=0) - new.mean(axis=0)) ** 2)
+    ratio = gap / (np.trace(scatter) / free * (1 / 4 + 1 / 3))
+    assert 1 < h < free
+    assert found is not None
+    assert found.p == pytest.approx(fdtrc(h, h * free, ratio))
 
 
 def test_what_sums_cannot_tell_is_none() -> None:

@@ -75,6 +75,14 @@ def test_a_column_that_is_constant_within_classes() -> None:
     assert float((ours - slow).norm() / slow.norm()) < 1e-9
 
 
+@pytest.mark.parametrize("rank", [0, 4])
+def test_one_row_of_a_class_has_no_scatter(rank: int) -> None:
+    x, y = rows_of(1, n=3)  # a row of each class
+    torch.testing.assert_close(summed(x, y, rank).squares_around, x.new_zeros(3))
+    if not rank:
+        torch.testing.assert_close(ClassSums.of(x, y).scatter, x.new_zeros(6, 3))
+
+
 def test_a_class_that_comes_where_none_was_is_not_more_than_there_was() -> None:
     x, y = torch.full((3, 1), 0.1, dtype=torch.float64), torch.ones(3, 1, dtype=torch.float64)
     came = ClassSums.of(x, y)
