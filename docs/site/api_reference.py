@@ -23,7 +23,6 @@ _MORE = {
     "undrift.noise.gaussian": ("Accountant",),
     "undrift.noise.release": ("Mechanism",),
     "undrift.testing.check_learner": ("check_learner",),
-    "undrift.testing.check_stream": ("check_stream",),
 }
 
 

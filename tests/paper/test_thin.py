@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paper.thin import ARXIV_EXTREMES, thin, thinned_sizes
+from tests.harness.check_stream import check_stream
 from undrift.errors import InputError
 from undrift.streams.benchmarks import load_stream
-from undrift.testing.check_stream import check_stream
 from undrift.testing.graphs import tiny_stream
 
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 from scipy.sparse.csgraph import connected_components, shortest_path
 
+from tests.harness.check_stream import check_stream
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.storage.splits import load_split, save_split
@@ -15,7 +16,6 @@ from undrift.streams.arrange import arrange, grow_regions, share_out
 from undrift.streams.arrival import parse_arrival
 from undrift.streams.split import Times
 from undrift.streams.stream import TaskStream
-from undrift.testing.check_stream import check_stream
 from undrift.testing.graphs import tiny_graph, tiny_stream
 
 EVERY = (

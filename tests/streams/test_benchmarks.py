@@ -3,13 +3,13 @@ from __future__ import annotations
 import pytest
 
 from paper.stand_ins import STAND_INS
+from tests.harness.check_stream import check_stream
 from undrift.datasets.catalogue import DATASETS
 from undrift.datasets.folder import data_folder
 from undrift.errors import InputError
 from undrift.streams import benchmarks
 from undrift.streams.benchmarks import STREAMS, load_stream, stream_info
 from undrift.streams.split import split_counts
-from undrift.testing.check_stream import check_stream
 
 
 def test_on_disk_follows_the_files(monkeypatch, tmp_path):

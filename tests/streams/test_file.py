@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import torch
 
+from tests.harness.check_stream import check_stream
 from undrift.errors import InputError
 from undrift.storage.splits import save_split
 from undrift.streams.arrange import arrange
 from undrift.streams.file import load_stream_file, read_stream_file
 from undrift.streams.stream import TaskStream
-from undrift.testing.check_stream import check_stream
 from undrift.testing.graphs import tiny_graph
 
 TOPICS = ["ai", "db", "hci", "os", "pl", "vis"]

@@ -1,9 +1,8 @@
-"""For people who write methods and streams: conformance checks and small graphs."""
+"""For people who write methods: conformance checks and small graphs."""
 
 from undrift.testing.check_learner import LEARNER_CHECKS, check_learner
-from undrift.testing.check_stream import check_stream
 from undrift.testing.graphs import tiny_graph, tiny_stream
 from undrift.typing import public_names
 
-__all__ = ["LEARNER_CHECKS", "check_learner", "check_stream", "tiny_graph", "tiny_stream"]
+__all__ = ["LEARNER_CHECKS", "check_learner", "tiny_graph", "tiny_stream"]
 __dir__ = public_names(__name__)

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import torch
 
+from tests.harness.check_stream import check_stream
 from undrift.graphs import Graph
 from undrift.sparse import Csr
 from undrift.streams.stream import TaskStream
-from undrift.testing.check_stream import check_stream
 from undrift.testing.graphs import tiny_graph, tiny_stream
 
 # check stream ---------------------------------------------------------------------------
