@@ -83,8 +83,8 @@ dist: $(READY)
 # the tests of what ships, with the lowest versions that pyproject.toml allows
 lowest:
 	test -x build/lowest/bin/python || $(PYTHON) -m venv build/lowest
-	build/lowest/bin/python -m pip install --quiet -c constraints-lowest.txt -e ".[pyg,report]" -e ./paper -e ./extras pytest pytest-xdist hypothesis
-	OMP_NUM_THREADS=1 build/lowest/bin/python -m pytest -n $(WORKERS) -q tests/analytic tests/graphs tests/learners tests/folder tests/storage tests/cli
+	build/lowest/bin/python -m pip install --quiet -c constraints-lowest.txt -e ".[pyg,report,tensorboard,mlflow,dask]" -e ./paper -e ./extras pytest pytest-xdist hypothesis pyarrow pandas polars
+	OMP_NUM_THREADS=1 build/lowest/bin/python -m pytest -n $(WORKERS) -q tests/analytic tests/graphs tests/learners tests/folder tests/storage tests/cli tests/datasets tests/streams tests/extras tests/scale/test_engines.py
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks

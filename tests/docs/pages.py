@@ -9,6 +9,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
+ALL = sorted(str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md"))  # pages, within docs/
+SHELL = ("sh", "bash", "console")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -18,7 +20,10 @@ def blocks(page: str) -> list[tuple[str, str]]:
 
 
 def commands_in(block: str) -> Iterator[list[str]]:
-    """The arguments of every `undrift ...` in a shell block, up to a pipe."""
+    """The arguments of every `undrift ...` in a shell block, up to a pipe; a loop once."""
+    for name, first in re.findall(r"\bfor (\w+) in ([^\s;]+)", block):
+        block = block.replace(f"${name}", first)
+    block = block.replace("\\\n", " ")
     text = ""
     for line in block.splitlines():
         text += line + "\n"
@@ -28,7 +33,7 @@ def commands_in(block: str) -> Iterator[list[str]]:
             continue
         text = ""
         words = [word for word in words if not re.match(r"[A-Z_]+=", word)]
-        if words and words[0] == "undrift":
+        if "undrift" in words:  # also after `torchrun ...`
             end = next((k for k, w in enumerate(words) if w in ("|", ">")), len(words))
-            yield words[1:end]
+            yield words[words.index("undrift") + 1 : end]
     assert not text, f"a block has an open quotation: {text}"

@@ -57,7 +57,7 @@ def test_every_python_example_of_the_page_runs(papers: Path, capsys: Captured) -
     pytest.importorskip("torch_geometric", reason="needs PyG: pip install 'undrift[pyg]'")
     names: dict[str, Any] = {}
     examples = blocks("python")
-    assert len(examples) == 10
+    assert len(examples) == 14
     for example in examples:
         exec(compile(example, str(PAGE), "exec"), names)
     shown = capsys.readouterr().out
