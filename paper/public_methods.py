@@ -1,4 +1,4 @@
-"""Methods and a merging rule as public code has them, where that is more than a setting.
+"""Methods as public code has them, where that is more than a setting.
 
 Each is the other form of a method (`undrift.forms`): `make_learner("ewc", batch_fisher=True)` is a
 `PublicEwc`. The option tells records of the two forms apart. `public_code.py` has the profiles, and
@@ -7,7 +7,6 @@ the pages of the methods say what differs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -32,7 +31,6 @@ from undrift.learners.parts.importance import (
 )
 from undrift.learners.parts.model_learner import TaskTraining
 from undrift.learners.twp import Twp, attention_gradient
-from undrift.merging.fisher import FLOOR, Fisher
 from undrift.streams.task import Task
 
 _RESERVED = 2**32 - 1  # the place of the generator for columns to come: no task has it
@@ -181,18 +179,3 @@ class PublicDpcr(Dpcr):
 
     def _maps(self, projectors: Tensor, shift: Tensor) -> Tensor:
         return shift @ projectors
-
-
-@dataclass(frozen=True, eq=False)
-class FlooredFisher(Fisher):
-    """Fisher merging with the floor before the scaling to length 1.
-
-    Of a model whose Fisher is mostly under the floor, most entries then weigh the same.
-    """
-
-    name: ClassVar[str] = "floored-fisher"
-    display: ClassVar[str] = "Fisher merging, floor first"
-
-    def scaled(self, fisher: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """What is added of a Fisher."""
-        return super().scaled([part.clamp_min(FLOOR) for part in fisher])

@@ -26,7 +26,7 @@ IN_A_CLONE: dict[str, tuple[str, ...]] = {
     "undrift.engines": ("dask",),
     "undrift.figures": ("plasticity", "drift", "surface", "matrices", "imbalance"),
     "undrift.forms": ("dpcr", "ewc", "lwf", "mas", "twp"),
-    "undrift.merging": ("floored-fisher",),
+    "undrift.merging": ("average", "fisher", "floored-fisher", "magmax", "regmean", "ties"),
     "undrift.stream_options": ("thin",),
     "undrift.trackers": ("mlflow", "tensorboard"),
     "undrift.streams": ("corafull-cl-stand-in", "arxiv-cl-stand-in", "reddit-cl-stand-in"),

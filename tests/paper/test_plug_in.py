@@ -94,7 +94,9 @@ def test_without_the_clone_names_say_so(monkeypatch: pytest.MonkeyPatch, capsys:
     asked = [(stream_info, name) for name in [*IN_A_CLONE["undrift.streams"], "photo-cl@thin"]]
     others = [name for name in FORMS if name != "adr"]
     asked += [(lambda name: make_learner(name, **FORMS[name]), name) for name in others]
-    asked += [(merging_rule, "floored-fisher")]
+    asked += [
+        (ask, "regmean") for ask in (merging_rule, lambda rule: make_learner("adr", merging=rule))
+    ]
     for ask, name in [*asked, *((named_plan, name) for name in IN_A_CLONE["undrift.plans"])]:
         brought = name.rpartition("@")[2]
         with pytest.raises(InputError, match=f"{brought}' comes with a clone .* make install"):
