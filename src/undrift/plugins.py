@@ -25,9 +25,9 @@ IN_A_CLONE: dict[str, tuple[str, ...]] = {
     "undrift.commands": ("leakage", "results"),
     "undrift.engines": ("dask",),
     "undrift.figures": ("plasticity", "drift", "surface", "matrices", "imbalance"),
-    "undrift.forms": ("dpcr", "ewc", "lwf", "mas", "twp"),
+    "undrift.forms": ("dpcr", "ewc", "joint", "lwf", "mas", "twp"),
     "undrift.merging": ("average", "fisher", "floored-fisher", "magmax", "regmean", "ties"),
-    "undrift.stream_options": ("thin",),
+    "undrift.stream_options": ("thin", "whole"),
     "undrift.trackers": ("mlflow", "tensorboard"),
     "undrift.streams": ("corafull-cl-stand-in", "arxiv-cl-stand-in", "reddit-cl-stand-in"),
     "undrift.plans": (

@@ -34,6 +34,7 @@ for package in ("paper", "extras"):
 FORMS: dict[str, dict[str, Any]] = {
     "dpcr": {"projector": "last"},
     "ewc": {"batch_fisher": True},
+    "joint": {"recipe": "isolated"},
     "lwf": {"overlapping": True},
     "mas": {"batch_importance": True, "outputs": 6},
     "twp": {"faithful": True},

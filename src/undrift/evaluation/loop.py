@@ -181,7 +181,7 @@ def evaluate(
     reset_peak_memory()
     for t in range(graded[so_far.tasks - 1] + 1 if so_far.tasks else 0, len(stream)):
         clock.enter("prepare")
-        task = stream.until(t) if learner.sees_all else stream.task(t)
+        task = stream.task(t)
         clock.enter("learn")
         learner.observe(task, progress=clock)
         del task  # observed: not even the evaluation may keep its data in memory
@@ -249,7 +249,7 @@ def evaluate_together(
         with sharing():
             for learner, outcome in going("learn", t):
                 try:
-                    learner.observe(stream.until(t) if learner.sees_all else task)
+                    learner.observe(task)
                 except Exception as error:
                     outcome.error = error
         if t not in graded:
