@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, cast
 
 import torch
 from torch import Tensor
@@ -110,7 +110,7 @@ class TunedJoint(Joint):
     recipe: Literal["tuned", "isolated"] = "tuned"
 
     def _learn(self, task: Task, progress: Progress) -> TunedLearned:
-        before: TunedLearned | None = self.learned_
+        before = cast("TunedLearned | None", self.learned_)
         t = before.tasks if before else 0
         everything = task if self.recipe == "tuned" else together(before, task)
         missing = set(before.classes if before else ()) - set(everything.classes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import torch
 from torch import Tensor
@@ -58,7 +58,7 @@ class Joint(ModelKeeper):
     other_form: ClassVar[dict[str, Any]] = {"recipe": "plain"}
 
     def _learn(self, task: Task, progress: Progress) -> JointLearned:
-        before: JointLearned | None = self.learned_
+        before = cast("JointLearned | None", self.learned_)
         t = before.tasks if before else 0
         everything, generator = together(before, task), generator_for(self.seed, t)
         model = self.backbone.fresh(everything.to(self.device), generator, progress)
