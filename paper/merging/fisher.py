@@ -9,10 +9,10 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor
 
-from paper.merging.rule import Rule, plus
+from paper.merging.rule import Rule, check_layers, plus
 from undrift.encoders.encoder import batch_of
 from undrift.encoders.training import trainable
-from undrift.merging.merger import Adapted, check_layers, nothing_added
+from undrift.merging.merger import Adapted, nothing_added
 
 FLOOR = 1e-6  # the least weight of an entry: where no model cares, the merge is the plain average
 PROBES = 32  # backward passes per task; an entry has a relative error of about sqrt(2 / probes)

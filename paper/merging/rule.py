@@ -9,6 +9,7 @@ from torch import Tensor
 
 from undrift.analytic.statistics import RidgeStatistics
 from undrift.encoders.encoder import Encoder
+from undrift.errors import InputError
 from undrift.merging.merger import MergeSettings
 
 
@@ -24,6 +25,16 @@ class Rule:
     def grams(self) -> tuple[RidgeStatistics, ...]:
         """No sum over rows."""
         return ()
+
+
+def check_layers(known: Sequence[Tensor], given: Sequence[Tensor], what: str = "weights") -> None:
+    """Reject weights of another shape than those in memory; an empty memory takes any."""
+    wanted, found = ([tuple(t.shape) for t in tensors] for tensors in (known, given))
+    if wanted and wanted != found:
+        raise InputError(
+            f"the memory holds layers of shapes {wanted}, but was given {what} of {found}; only "
+            "encoders of one shape merge"
+        )
 
 
 def plus(sums: tuple[Tensor, ...], new: Sequence[Tensor]) -> tuple[Tensor, ...]:

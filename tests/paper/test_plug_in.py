@@ -99,7 +99,7 @@ def test_without_the_clone_names_say_so(monkeypatch: pytest.MonkeyPatch, capsys:
     ]
     for ask, name in [*asked, *((named_plan, name) for name in PAPER_PLANS)]:
         brought = name.rpartition("@")[2]
-        with pytest.raises(InputError, match=f"{brought}' .*comes? with a clone .* make install"):
+        with pytest.raises(InputError, match=f"{brought}'.* comes? with a clone .* make install"):
             ask(name)
     assert start(["leakage"]) == 2
     assert "'leakage' comes with a clone" in capsys.readouterr().err

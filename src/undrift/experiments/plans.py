@@ -95,14 +95,12 @@ def chosen_plans(
 
 def named_plan(name: str, *, stand_ins: bool = False) -> BenchPlan:
     """The plan of this name over the streams whose data, or if asked a stand-in, is there."""
-    if name not in PLANS and SETS.in_a_clone("paper"):
-        raise InputError(
-            f"there is no plan {name!r} here but {', '.join([*PLANS, *PARTS])}; those of the paper "
-            "come with a clone of the repository, not with the package alone; clone it and run "
-            "make install there"
-        )
     if name not in PLANS:
-        raise unknown_name("plan", name, [*PLANS, *PARTS])
+        more = (
+            "; those of the paper come with a clone of the repository, not with the package alone"
+        )
+        more = f"{more}; clone it and run make install there" if SETS.in_a_clone("paper") else ""
+        raise InputError(f"{unknown_name('plan', name, [*PLANS, *PARTS])}{more}")
     return replace(PLANS[name](stand_ins), name=name)
 
 

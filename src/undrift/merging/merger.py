@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, Self, runtime_checkable
 
@@ -65,16 +64,6 @@ class Merger(Protocol):
 
     def merge(self) -> tuple[Tensor, ...]:
         """The merged weights, layer by layer."""
-
-
-def check_layers(known: Sequence[Tensor], given: Sequence[Tensor], what: str = "weights") -> None:
-    """Reject weights of another shape than those in memory; an empty memory takes any."""
-    wanted, found = ([tuple(t.shape) for t in tensors] for tensors in (known, given))
-    if wanted and wanted != found:
-        raise InputError(
-            f"the memory holds layers of shapes {wanted}, but was given {what} of {found}; only "
-            "encoders of one shape merge"
-        )
 
 
 def nothing_added(rule: str) -> InputError:
