@@ -30,7 +30,7 @@ BESIDE: dict[str, tuple[str, ...]] = {
         "propagation/test_propagation.py",
     ),
     "graphs": ("learners/test_adr.py", "learners/test_forgetting_nodes.py"),
-    "merging": ("learners/test_adr.py",),
+    "merging": ("learners/test_adr.py", "paper/merging"),
     "propagation": (
         *("analytic/test_novelty.py", "learners/test_exactness.py", "scale/test_learning.py"),
     ),

@@ -21,6 +21,7 @@ import csv
 import json
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
@@ -88,6 +89,7 @@ def _trained(
     """Class accuracy at the end of the stream, of these splits."""
     import time
 
+    from paper.tuned_joint import WholeStream
     from undrift.evaluation.loop import grade
     from undrift.evaluation.protocols import exams
     from undrift.learners.registry import make_learner
@@ -99,7 +101,7 @@ def _trained(
     last = len(stream) - 1
     params = {**FIXED, **setting, **({"recipe": "isolated"} if tasks_apart else {})}
     learner = make_learner("joint", seed=seed, device=device, **params)
-    learner.observe(apart(stream) if tasks_apart else stream.until(last))
+    learner.observe(apart(stream) if tasks_apart else WholeStream.of(stream).task(last))
     found = grade(learner, stream, exams(stream, last, "global", splits), silent, 1)
     scores = {
         split: round(fmean(found[split, part][0] for part in range(len(stream))), 6)
@@ -120,11 +122,12 @@ def apart(stream: TaskStream) -> Task:
     """All tasks as one whose graph lacks the edges between them."""
     import scipy.sparse as sp
 
+    from paper.tuned_joint import WholeStream
     from undrift.graphs import Graph
     from undrift.sparse import Csr
     from undrift.streams.task import Task
 
-    whole = stream.until(len(stream) - 1)
+    whole = WholeStream.of(stream).task(len(stream) - 1)
     task_of = stream.task_of[stream.nodes(range(len(stream)))].cpu().numpy()
     edges = whole.graph.adjacency.to_scipy().tocoo()
     within = task_of[edges.row] == task_of[edges.col]
@@ -205,12 +208,14 @@ def read_trials(path: Path) -> list[Trial]:
 
 
 def _run(stream: str, setting: dict[str, Any], seed: int, device: str, out: str) -> None:
+    from paper.tuned_joint import WholeStream
     from undrift.experiments.run import execute, prepare
     from undrift.experiments.spec import RunSpec
 
     params = {**FIXED, **setting}
     spec = RunSpec(stream=stream, method="joint", seed=seed, params=params, device=device)
-    execute(prepare(spec), out)
+    ready = prepare(spec)
+    execute(replace(ready, stream=WholeStream.of(ready.stream)), out)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -25,6 +25,7 @@ import torch
 from torch import Tensor
 
 from paper import gnnsafe
+from paper.tuned_joint import WholeStream
 from undrift import Joint, Learner, Propagation, load_stream
 from undrift.evaluation.detection import auroc
 from undrift.graphs import Graph
@@ -72,7 +73,7 @@ def study(
     rivals: bool = True,
 ) -> Iterator[dict[str, Any]]:
     """A row after every task but the last; without `rivals` of novelty alone."""
-    learner = Propagation(device=device)
+    learner, whole = Propagation(device=device), WholeStream.of(stream)
     for t in range(len(stream) - 1):
         learner.observe(stream.task(t)).settle()
         graph, unknown, known = exam(stream, t)
@@ -86,7 +87,7 @@ def study(
         each = {"own": learner.strangeness(graph)}
         others: dict[str, Learner] = {"ridge": learner} if rivals else {}
         if trained:
-            others["joint"] = Joint(seed=seed, device=device).observe(stream.until(t))
+            others["joint"] = Joint(seed=seed, device=device).observe(whole.task(t))
         for name, rival in others.items():
             each[f"{name} softmax"] = rival.strangeness(graph, kind="softmax")
             each[f"{name} energy"] = energy = rival.strangeness(graph, kind="energy")
@@ -116,8 +117,9 @@ def again(rows: list[dict[str, Any]], made: list[dict[str, Any]]) -> list[dict[s
 
 def beside(stream: TaskStream, seed: int, rows: list[dict[str, Any]], device: str = "cpu") -> None:
     """Add the AUROC of GNNSafe's detector to the rows of a stream."""
+    whole = WholeStream.of(stream)
     for t, row in enumerate(rows):
-        task = stream.until(t)
+        task = whole.task(t)
         classes = torch.tensor(task.classes)
         places = torch.searchsorted(classes.sort().values, task.labels)
         validation = task.val if bool(task.val.any()) else task.train

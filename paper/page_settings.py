@@ -13,7 +13,8 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from paper.markdown_text import bullets, grid, prose
-from paper.plans import ABLATION, TABLE1
+from paper.merging import ABLATION
+from paper.plans import TABLE1
 from paper.public_code import DROPOUT_ONCE
 from paper.published import Table, published
 from undrift.experiments.standing import finished_rows

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from paper.merging import ABLATION
 from paper.public_code import (
     carried_rows,
     default_rows,
@@ -29,9 +30,6 @@ TABLE1 = (
     *("acil", "ds-al", "adr"),
 )
 """The methods of the paper's Table 1, in its order."""
-
-ABLATION = ("none", "average", "fisher", "magmax", "ties", "regmean", "ham")
-"""The merging rules: the paper's five, and TIES and RegMean, in the order of the table."""
 
 
 def _searched(*methods: str) -> tuple[PlanRow, ...]:

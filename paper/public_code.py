@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from paper.merging import ABLATION
 from undrift.experiments.plan import PlanRow
 from undrift.learners.registry import method_class
-from undrift.merging import RULES
 
 _CARRIED = {"optimiser": "carried"}
 
@@ -152,7 +152,7 @@ def _with_layer(row: PlanRow) -> PlanRow:
 def _merging(params: dict[str, Any]) -> tuple[PlanRow, ...]:
     """The ablation's rows around these settings: ADR is searched once, every rule takes it over."""
     grid = method_class("adr").grid
-    rules = ("none", *(rule for rule in RULES.own if rule != "ham"))
+    rules = (rule for rule in ABLATION if rule != "ham")
     return tuple(
         PlanRow(rule, "adr", {**params, "merging": rule}, grid, searched=params) for rule in rules
     )

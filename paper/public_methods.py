@@ -1,4 +1,4 @@
-"""Methods and a merging rule as public code has them, where that is more than a setting.
+"""Methods as public code has them, where that is more than a setting.
 
 Each is the other form of a method (`undrift.forms`): `make_learner("ewc", batch_fisher=True)` is a
 `PublicEwc`. The option tells records of the two forms apart. `public_code.py` has the profiles, and
@@ -7,7 +7,6 @@ the pages of the methods say what differs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -15,7 +14,7 @@ import torch
 from torch import Tensor
 
 from undrift.encoders.encoder import Encoder, Head, linear, whole_graph
-from undrift.encoders.training import Loss, Model, cross_entropy
+from undrift.encoders.training import Loss, Model, TrainingStep, cross_entropy
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.dpcr import Dpcr
@@ -27,15 +26,25 @@ from undrift.learners.parts.backbone import distillation, generator_for
 from undrift.learners.parts.importance import (
     NodeGradients,
     Penalty,
+    PenaltyLearned,
     PerParameter,
     loss_gradients,
+    with_penalty,
 )
 from undrift.learners.parts.model_learner import TaskTraining
 from undrift.learners.twp import Twp, attention_gradient
-from undrift.merging.fisher import FLOOR, Fisher
 from undrift.streams.task import Task
+from undrift.typing import Progress
 
 _RESERVED = 2**32 - 1  # the place of the generator for columns to come: no task has it
+
+
+def squared_batch_means(gradients: NodeGradients, weights: Tensor) -> PerParameter:
+    """The mean over batches of the squared gradient of a batch's mean, as in the CGLB code."""
+    sums = tuple(torch.zeros_like(p) for p in gradients.model.parameters)
+    for gradient, _ in gradients.batch_means(weights):
+        torch._foreach_addcmul_(sums, gradient, gradient, 1 / len(gradients.parts()))
+    return sums
 
 
 @dataclass(kw_only=True)
@@ -44,9 +53,8 @@ class PublicEwc(Ewc):
 
     batch_fisher: Literal[True] = True
 
-    def _importance(self, training: TaskTraining, model: Model) -> PerParameter:
-        gradients, weights = loss_gradients(training, model)
-        return gradients.squared_batch_means(weights)
+    def _kept(self, training: TaskTraining, model: Model) -> PenaltyLearned:
+        return with_penalty(training, model, squared_batch_means(*loss_gradients(training, model)))
 
 
 @dataclass(kw_only=True)
@@ -55,9 +63,18 @@ class PublicLwf(Lwf):
 
     overlapping: Literal[True] = True
 
-    def _distilled(self, student: Tensor, teacher: Tensor, before: LwfLearned) -> Tensor:
-        answers = (teacher[:, :size] for size in before.sizes)
-        return sum(distillation(student, answer, self.temperature) for answer in answers)  # type: ignore[return-value]
+    def _loss(self, training: TaskTraining) -> Loss:
+        before: LwfLearned | None = training.before
+        if before is None:
+            return cross_entropy
+        teacher = before.model.logits(training.task.graph)
+
+        def loss(step: TrainingStep) -> Tensor:
+            answers = (teacher[step.nodes, :size] for size in before.sizes)
+            kept = sum(distillation(step.logits, each, self.temperature) for each in answers)
+            return cross_entropy(step) + self.strength * kept
+
+        return loss
 
 
 @dataclass(kw_only=True)
@@ -73,11 +90,14 @@ class PublicTwp(Twp):
         once = super()._loss(training)
         return lambda step: cross_entropy(step) + once(step)
 
+    def _kept(self, training: TaskTraining, model: Model) -> PenaltyLearned:
+        return with_penalty(training, model, self._importance(training, model))
+
     def _importance(self, training: TaskTraining, model: Model) -> PerParameter:
         size, loss, topology = self.backbone.batch_size, self.loss_strength, self.topology_strength
         gradients, weights = loss_gradients(training, model)
         if size is not None and size < gradients.nodes.numel():
-            return tuple((loss + topology) * f for f in gradients.squared_batch_means(weights))
+            return tuple((loss + topology) * f for f in squared_batch_means(gradients, weights))
         of_loss = gradients.mean(weights)
         of_both = of_loss[0] + aggregated_gradient(model.encoder, training.task.graph), *of_loss[1:]
         pairs = zip(of_loss, of_both, strict=True)
@@ -120,8 +140,11 @@ class PublicMas(Mas):
     batch_importance: Literal[True] = True
     outputs: NotNegativeInt = 0
 
-    def _training(self, task: Task) -> TaskTraining:
-        return self._reserving(super()._training(task))[0]
+    def _learn(self, task: Task, progress: Progress) -> PublicMasLearned:
+        training, _ = self._reserving(TaskTraining.of(self, task, self.learned_))
+        model = training.train(progress, self._loss(training))
+        progress(self.phase, 0, 1)
+        return self._kept(training, model)
 
     def _loss(self, training: TaskTraining) -> Loss:
         """Cross-entropy, and the pull of the head's first so many columns and of the encoder."""
@@ -147,7 +170,7 @@ class PublicMas(Mas):
             return logits.square().mean(dim=1)
 
         gradients = NodeGradients(model, graph, nodes, value, self.backbone.batch_size)
-        return gradients.squared_batch_means(torch.ones(graph.num_nodes, device=graph.device))
+        return squared_batch_means(gradients, torch.ones(graph.num_nodes, device=graph.device))
 
     def _reserving(self, training: TaskTraining) -> tuple[TaskTraining, Head | None]:
         """The task with columns that were reserved for its new classes, and those that are left."""
@@ -181,18 +204,3 @@ class PublicDpcr(Dpcr):
 
     def _maps(self, projectors: Tensor, shift: Tensor) -> Tensor:
         return shift @ projectors
-
-
-@dataclass(frozen=True, eq=False)
-class FlooredFisher(Fisher):
-    """Fisher merging with the floor before the scaling to length 1.
-
-    Of a model whose Fisher is mostly under the floor, most entries then weigh the same.
-    """
-
-    name: ClassVar[str] = "floored-fisher"
-    display: ClassVar[str] = "Fisher merging, floor first"
-
-    def scaled(self, fisher: Sequence[Tensor]) -> tuple[Tensor, ...]:
-        """What is added of a Fisher."""
-        return super().scaled([part.clamp_min(FLOOR) for part in fisher])

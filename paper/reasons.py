@@ -18,7 +18,8 @@ from collections.abc import Iterable, Mapping
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from paper.plans import ABLATION, TABLE1
+from paper.merging import ABLATION
+from paper.plans import TABLE1
 from paper.published import Table, published
 from undrift.errors import InputError, unknown_name
 from undrift.evaluation.metrics import METRICS

@@ -1,4 +1,7 @@
-"""`NAME@thin`: a stream thinned until its tasks are as skewed as the worst of Arxiv-CL."""
+"""`NAME@thin`: a stream thinned until its tasks are as skewed as the worst of Arxiv-CL.
+
+`NAME@whole`: one whose every batch holds all tasks so far, for `joint` with `recipe=tuned`.
+"""
 
 from __future__ import annotations
 
@@ -27,3 +30,13 @@ def _apply(stream: TaskStream, name: str) -> TaskStream:
 
 THIN = StreamOption(_check, _apply)
 """The option; the seed of the stream also draws which training nodes stay."""
+
+
+def _whole(stream: TaskStream, name: str) -> TaskStream:
+    from paper.tuned_joint import WholeStream  # here: it imports torch
+
+    return WholeStream.of(stream, name)
+
+
+WHOLE = StreamOption(lambda info: None, _whole)
+"""The option; the graph and the split are those of the stream."""

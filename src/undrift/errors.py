@@ -21,15 +21,10 @@ class InputError(ValueError):
     """
 
     def __init__(self, sentence: object = "") -> None:
-        words = (_part(word, _WORD) for word in _escaped(str(sentence)).split(" "))
+        text = re.sub(r" *[\r\n]+ *", " ", str(sentence))
+        signs = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+        words = (_part(word, _WORD) for word in "".join(signs).split(" "))
         super().__init__(_part(" ".join(words), _TEXT))
-
-
-def _escaped(text: str) -> str:
-    if text.isprintable():
-        return text
-    text = re.sub(r" *[\r\n]+ *", " ", text)
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _part(text: str, most: int) -> str:

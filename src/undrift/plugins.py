@@ -25,16 +25,12 @@ IN_A_CLONE: dict[str, tuple[str, ...]] = {
     "undrift.commands": ("leakage", "results"),
     "undrift.engines": ("dask",),
     "undrift.figures": ("plasticity", "drift", "surface", "matrices", "imbalance"),
-    "undrift.forms": ("dpcr", "ewc", "lwf", "mas", "twp"),
-    "undrift.merging": ("floored-fisher",),
-    "undrift.stream_options": ("thin",),
+    "undrift.forms": ("dpcr", "ewc", "joint", "lwf", "mas", "twp"),
+    "undrift.merging": ("average", "fisher", "floored-fisher", "magmax", "regmean", "ties"),
+    "undrift.stream_options": ("thin", "whole"),
     "undrift.trackers": ("mlflow", "tensorboard"),
     "undrift.streams": ("corafull-cl-stand-in", "arxiv-cl-stand-in", "reddit-cl-stand-in"),
-    "undrift.plans": (
-        *("paper-table1", "paper-ablation", "paper-grid", "paper-plasticity", "paper-drift"),
-        *("paper-imbalance", "beyond", "rivals", "carried", "public-fresh", "public-carried"),
-        *("public-layer", "public-default", "public-dropout", "skewed", "returning", "paper"),
-    ),
+    "undrift.plans": ("paper",),
 }
 """Names by group that `paper` and `extras` of the repository bring; they are in no wheel."""
 

@@ -197,10 +197,6 @@ class Csr:
         """The square of every entry."""
         return self.with_values(self.values.square())
 
-    def signed_power(self, exponent: float) -> Csr:
-        """`sign(x) |x|^exponent` of every entry."""
-        return self.with_values(self.values.sign() * self.values.abs().pow(exponent))
-
     def sum(self, dim: int) -> Tensor:
         """Sums over the columns of a row (1) or the rows of a column (0)."""
         if dim == 1:

@@ -76,7 +76,8 @@ def test_the_table_after_power_cuts_is_that_of_an_undisturbed_bench(tmp_path: Pa
             bench.kill()
         bench.wait()
     last = subprocess.run(command(rough), capture_output=True, text=True, check=True)
-    assert "0 failed" in last.stdout
+    # the second where every job was done before the last power cut
+    assert "0 failed" in last.stdout or "nothing to do" in last.stdout
     assert table(rough) == table(calm)
     assert not list(rough.rglob("*.safetensors"))
     assert not list(rough.rglob("*.part"))

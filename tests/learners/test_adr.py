@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from paper.merging.fisher import Fisher, diagonal_fisher, unit_norm
 from paper.thin import thin
 from tests.harness.references import joint_ridge, merged_layer
 from undrift.analytic.random_maps import Expansion
@@ -18,7 +19,6 @@ from undrift.errors import InputError
 from undrift.learners.adr import Adr, AdrLearned, AdrStages
 from undrift.learners.adr_plus import AdrPlus
 from undrift.merging import merging_rule
-from undrift.merging.fisher import Fisher, diagonal_fisher, unit_norm
 from undrift.streams.stream import TaskStream
 from undrift.streams.task import Task
 from undrift.testing.check_living import tiny_batch

@@ -18,7 +18,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     **{name: (name, {}) for name in METHODS if name != "gacl"},  # it is acil by another name
     **{f"{name} mini-batch": (name, {"batch_size": 7}) for name in ("bare", "ewc", "adr")},
     **{f"adr {rule}": ("adr", {"merging": rule}) for rule in RULES.names() if rule != "ham"},
-    "adr rule spelled out": ("adr", {"merging": "undrift.merging.weights:Ties"}),
+    "adr rule spelled out": ("adr", {"merging": "paper.merging.weights:Ties"}),
     "adr expanded": ("adr", {"alpha": 3}),
     "adr without merge": ("adr", {"merging": "none"}),
     "adr fisher mini-batch": ("adr", {"merging": "fisher", "batch_size": 7, "nodes": "all"}),

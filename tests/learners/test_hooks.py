@@ -27,7 +27,7 @@ FUNCTIONS = FunctionType, property, classmethod, staticmethod, cached_property
 OWN = {"_learn", "_scores", "_temperature", "_inventory"}
 HOOKS: dict[type, set[str]] = {
     Learner: {*OWN, "_hops", "_replaced", "_merged", "_emptied"},
-    ModelLearner: {*OWN, "_loss", "_kept", "_training"},
+    ModelLearner: {*OWN, "_loss", "_kept"},
     AdditiveLearner: {"_plan", "_sums", "_solve"},
     RowPlan: {"rows_of", "furthest", "looks", "scored_rows", "noise_rows", "rare_columns"},
     ScoredRows: {"hops", "scores", "pieces", "rows"},
@@ -44,7 +44,6 @@ EXCEPTIONS = {
     ("PrivatePropagation", "take"): "sums without noise are refused",
     ("AdrStages", "kinds"): "a rule is chosen by name",
     ("AdrStages", "_stages"): "the one function in which adr and adr-plus differ",
-    ("Joint", "sees_all"): "the tuned bound needs all tasks at once",
     ("DrawnRows", "_every"): "its rows are made for every node, once for learners side by side",
 }
 EXCEPTED = {name for _, name in EXCEPTIONS}

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import torch
 
+from paper.merging.rule import Rule
 from undrift import InputError
 from undrift.analytic.border import Border
 from undrift.analytic.thin_sums import Thin
 from undrift.learners.kept import unnamed
 from undrift.learners.registry import METHODS, make_learner, method_class
 from undrift.merging import RULES
-from undrift.merging.weights import Average
 from undrift.testing.check_state import check_inventory
 from undrift.testing.graphs import tiny_graph, tiny_stream
 
@@ -69,7 +69,7 @@ def test_every_merging_rule_says_which_sums_it_keeps(rule: str) -> None:
 
 
 def test_a_rule_that_does_not_say_is_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(Average.__mro__[2], "grams")
+    monkeypatch.delattr(Rule, "grams")
     learner = quick("adr", merging="average").observe(tiny_stream().task(0))
     left = unnamed(learner.learned_, learner.inventory())
     assert left

@@ -31,6 +31,7 @@ def empty(rule: str, like: Adapted | None = None) -> Merger:
 
 def test_a_rule_is_found_by_its_name_or_spelled_out() -> None:
     assert merging_rule("undrift.merging.ham:Ham") is merging_rule("ham")
+    assert merging_rule("undrift.merging.weights:Ties") is merging_rule("ties")  # as 0.2.0 has it
     with pytest.raises(InputError, match=r"unknown merging rule 'hum' \(did you mean 'ham'"):
         merging_rule("hum")
     with pytest.raises(InputError, match=r"merging rule 'math:pi' has no name; see"):

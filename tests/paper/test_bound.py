@@ -19,6 +19,7 @@ from paper.bound import (
     write_trials,
 )
 from paper.isolation import above, isolation_row, isolation_table
+from paper.tuned_joint import WholeStream
 from undrift.learners.registry import make_learner
 from undrift.testing.graphs import tiny_stream
 
@@ -47,7 +48,7 @@ def test_a_trial_grades_the_whole_graph(monkeypatch: pytest.MonkeyPatch, alone: 
     setting = {"encoder": "gcn", "hidden": (4,), "dropout": 0.3, "class_weighted": True}
     found = isolated("tiny", setting, 0, "cpu") if alone else trial("tiny", setting, "cpu")
     learner = make_learner("joint", **FIXED, **setting)
-    learner.observe(apart(stream) if alone else stream.until(2))
+    learner.observe(apart(stream) if alone else WholeStream.of(stream).task(2))
     labels, split = stream.graph.labelled(), stream.test if alone else stream.val
     right = learner.predict(stream.graph) == labels
     share = {c: right[split & (labels == c)].float().mean() for c in sum(stream.classes, ())}

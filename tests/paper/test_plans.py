@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from paper.plans import ABLATION, MORE_STREAMS, TABLE1
+from paper.merging import ABLATION
+from paper.plans import MORE_STREAMS, TABLE1
 from undrift.experiments.plans import PARTS, PLANS, chosen_plans, named_plan
 from undrift.experiments.search import settings_of
 from undrift.learners.registry import make_learner

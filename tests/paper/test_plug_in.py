@@ -34,6 +34,7 @@ for package in ("paper", "extras"):
 FORMS: dict[str, dict[str, Any]] = {
     "dpcr": {"projector": "last"},
     "ewc": {"batch_fisher": True},
+    "joint": {"recipe": "isolated"},
     "lwf": {"overlapping": True},
     "mas": {"batch_importance": True, "outputs": 6},
     "twp": {"faithful": True},
@@ -65,8 +66,7 @@ assert start(["bench", "smoke", "--dry-run"]) == 0
 
 
 def test_the_names_of_a_clone_are_those_of_its_package() -> None:
-    named = ENTRIES | {"undrift.plans": set(PAPER_PLANS)}
-    del named["undrift.published"]  # asked for by no name
+    named = {group: names for group, names in ENTRIES.items() if group != "undrift.published"}
     assert {group: set(names) for group, names in IN_A_CLONE.items()} == named
 
 
@@ -94,10 +94,12 @@ def test_without_the_clone_names_say_so(monkeypatch: pytest.MonkeyPatch, capsys:
     asked = [(stream_info, name) for name in [*IN_A_CLONE["undrift.streams"], "photo-cl@thin"]]
     others = [name for name in FORMS if name != "adr"]
     asked += [(lambda name: make_learner(name, **FORMS[name]), name) for name in others]
-    asked += [(merging_rule, "floored-fisher")]
-    for ask, name in [*asked, *((named_plan, name) for name in IN_A_CLONE["undrift.plans"])]:
+    asked += [
+        (ask, "regmean") for ask in (merging_rule, lambda rule: make_learner("adr", merging=rule))
+    ]
+    for ask, name in [*asked, *((named_plan, name) for name in PAPER_PLANS)]:
         brought = name.rpartition("@")[2]
-        with pytest.raises(InputError, match=f"{brought}' comes with a clone .* make install"):
+        with pytest.raises(InputError, match=f"{brought}'.* comes? with a clone .* make install"):
             ask(name)
     assert start(["leakage"]) == 2
     assert "'leakage' comes with a clone" in capsys.readouterr().err
@@ -151,4 +153,4 @@ def test_the_wheel_alone_says_what_comes_with_a_clone(wheel: Path, tmp_path: Pat
     assert done.returncode == 0, done.stderr
     said = done.stderr.splitlines()
     assert len(said) == 7
-    assert all("comes with a clone of the repository" in line for line in said)
+    assert all("with a clone of the repository, not with the" in line for line in said)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
 import torch
 from torch import Tensor
@@ -17,6 +17,7 @@ from undrift.errors import InputError
 if TYPE_CHECKING:
     from undrift.analytic.thin_sums import AnySums
 
+A = TypeVar("A", bound="SumsLike")
 PRIOR_ROWS = 20.0
 """Rows of pooled variance that each class's own is shrunk by."""
 
@@ -81,7 +82,12 @@ class Additive:
 
     def select(self, columns: Sequence[int]) -> Self:
         """The same sum with these classes in this order; -1 is a class without rows."""
-        return self._each(lambda table: _taken(table, columns), lambda part: part.select(columns))
+
+        def taken(table: Tensor) -> Tensor:
+            index = torch.tensor(columns, dtype=torch.int64, device=table.device)
+            return pad(table, (0, 1))[..., index]
+
+        return self._each(taken, lambda part: part.select(columns))
 
     def grow(self, classes: int) -> Self:
         """The same sum with at least this many classes."""
@@ -249,7 +255,7 @@ class Rounded(Additive):
         return {"rounding": combined(self, other, sign)}
 
 
-def arranged(sums: Any, classes: Sequence[object], every: Sequence[object]) -> Any:
+def arranged(sums: A, classes: Sequence[object], every: Sequence[object]) -> A:
     """Sums over some classes with a column for every one of others, in their order."""
     if classes == every:
         return sums
@@ -273,9 +279,3 @@ def _check_same(what: str, one: object, other: object) -> None:
         raise InputError(
             f"cannot combine sums of {one} and {other} {what}; they describe different features"
         )
-
-
-def _taken(table: Tensor, columns: Sequence[int]) -> Tensor:
-    """Some columns of a table in this order; -1 is one of zeros."""
-    index = torch.tensor(columns, dtype=torch.int64, device=table.device)
-    return pad(table, (0, 1))[..., index]

@@ -202,15 +202,14 @@ OWN: dict[str, Dataset] = {dataset.stream_name: dataset for dataset in _read_cat
 BENCHMARKS = Registry("stream", "undrift.streams", OWN)
 
 
-def _datasets() -> Iterator[tuple[str, Dataset]]:
-    """Every dataset that is read from files, by its name: ours, then those of other packages."""
-    # one by one: a stand-in asks for what it imitates while it is loaded
-    for _, entry in BENCHMARKS.usable(checked_entry):
-        if entry.files and entry.files[0].url:
-            yield entry.name, entry
-
-
-DATASETS: Mapping[str, Dataset] = Lookup(_datasets)
+# those read from files; one by one: a stand-in asks for what it imitates while it is loaded
+DATASETS: Mapping[str, Dataset] = Lookup(
+    lambda: (
+        (entry.name, entry)
+        for _, entry in BENCHMARKS.usable(checked_entry)
+        if entry.files and entry.files[0].url
+    )
+)
 
 
 def checked_entry(name: str, found: Any) -> Dataset:

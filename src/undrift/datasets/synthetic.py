@@ -9,7 +9,7 @@ from undrift.datasets.archives import Array
 from undrift.graphs import Graph
 
 _CHUNK = 2**22
-_HUBS, _TOPIC_SHARE, _KINSHIP = 0.8, 0.6, 0.6
+_DEGREE, _WORDS, _HUBS, _TOPIC_SHARE, _KINSHIP = 8.0, 30.0, 0.8, 0.6, 0.6
 
 
 def generate(
@@ -18,18 +18,16 @@ def generate(
     words: int = 1000,
     classes: int = 10,
     size_ratio: float = 6.0,
-    average_degree: float = 8.0,
     homophily: float = 0.65,
-    words_per_node: float = 30.0,
     seed: int = 0,
 ) -> Graph:
     """An undirected graph of `nodes` documents over `words`, in `classes` planted classes.
 
     Sizes of classes fall geometrically, the largest `size_ratio` times the smallest, in a random
-    order. A node draws about `words_per_node` words, 6 of 10 from its class and the others from the
+    order. A node draws about 30 words, 6 of 10 from its class and the others from the
     background, which is Zipf's law. A class tilts it by exp(g), g normal per word; 0.6 of g's
     variance is common to classes c and c + classes / 2, so that a later task resembles an earlier
-    one. `nodes * average_degree / 2` edges, fewer where pairs run out, are of a degree-corrected
+    one. `4 * nodes` edges, fewer where pairs run out, are of a degree-corrected
     block model: log-normal propensities (sigma 0.8), within the class with chance `homophily`.
     """
     rng = np.random.default_rng(seed)
@@ -39,10 +37,9 @@ def generate(
     sizes = rng.permutation(sizes)
     by_class = np.repeat(np.arange(classes), sizes)  # drawn sorted by class, shuffled at the end
     topics = word_chances(rng, classes, words, _KINSHIP)
-    features = draw_words(rng, by_class, topics, words_per_node, _TOPIC_SHARE)
+    features = draw_words(rng, by_class, topics, _WORDS, _TOPIC_SHARE)
     propensity = rng.lognormal(sigma=_HUBS, size=nodes)
-    wanted = round(nodes * average_degree / 2)
-    keys, _ = draw_pairs(rng, sizes, propensity, wanted, homophily)
+    keys, _ = draw_pairs(rng, sizes, propensity, round(nodes * _DEGREE / 2), homophily)
     pairs = np.stack([keys // nodes, keys % nodes])
     place = rng.permutation(nodes)
     order = np.argsort(place)

@@ -36,7 +36,14 @@ def read_tudataset(path: str | Path, width: int | None = None) -> GraphSet:
         graph = Graph.from_arrays(_features(texts, len(index), width), edges.T - 1)
         labels = None
         if "graph_labels" in texts:
-            labels = torch.from_numpy(_class_ids(_numbers(texts, "graph_labels", 1, whole=True)))
+            known = _numbers(texts, "graph_labels", 1, whole=True)[:, 0]
+            found = np.where(known == -1, 0, known)
+            if (known == -1).any() and (known == 0).any():
+                why = "graphs have the labels -1 and 0, and -1 is read as 0; number from 0"
+                raise InputError(why)
+            if (found < 0).any():
+                raise InputError(f"a graph has the label {found.min()}; number the classes from 0")
+            labels = torch.from_numpy(found)
         return GraphSet(graph, torch.from_numpy(index - 1), labels)
 
 
@@ -74,15 +81,6 @@ def _features(texts: dict[str, bytes], nodes: int, width: int | None) -> sp.csr_
     if width not in (None, found.shape[1]):
         problem = f"its nodes have {found.shape[1]} features and those learned {width}"
         raise InputError(f"{problem}; begin with a file that has every node label, or learn anew")
-    return found
-
-
-def _class_ids(labels: Array) -> Array:
-    found: Array = np.where(labels[:, 0] == -1, 0, labels[:, 0])
-    if (labels == -1).any() and (labels == 0).any():
-        raise InputError("graphs have the labels -1 and 0, and -1 is read as 0; number from 0")
-    if (found < 0).any():
-        raise InputError(f"a graph has the label {found.min()}; number the classes from 0")
     return found
 
 

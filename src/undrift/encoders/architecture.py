@@ -34,11 +34,6 @@ class Layer:
     activate: bool
     attends: bool = False
 
-    @property
-    def weight_shape(self) -> tuple[int, int]:
-        """The shape of W: d_in x d_out, where d_in is the width of h_hat."""
-        return self.inputs * (2 if self.own else 1), self.outputs + (2 if self.attends else 0)
-
 
 @dataclass(frozen=True)
 class Architecture:

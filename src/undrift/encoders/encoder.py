@@ -74,7 +74,8 @@ class Encoder:
         device: str = "cpu",
     ) -> Encoder:
         """Random weights (`glorot`)."""
-        shapes = [layer.weight_shape for layer in architecture.layers(num_features)]
+        layers = architecture.layers(num_features)
+        shapes = [(at.inputs * (1 + at.own), at.outputs + 2 * at.attends) for at in layers]
         # float32: as drawn, as trained, a step between them, the gradient, two moments of Adam
         what = f"training an encoder of {num_features:,} features by {shapes[0][1]:,} columns"
         need(24 * sum(rows * columns for rows, columns in shapes), what)

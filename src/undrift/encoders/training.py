@@ -198,7 +198,7 @@ class Model:
         *weights, weight, bias = parameters
         return Model(replace(self.encoder, weights=tuple(weights)), Head(weight, bias))
 
-    def settled(self) -> Model:
+    def without_moments(self) -> Model:
         """The same without what an optimiser would go on with."""
         return Model(self.encoder, self.head)
 

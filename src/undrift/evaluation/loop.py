@@ -181,7 +181,7 @@ def evaluate(
     reset_peak_memory()
     for t in range(graded[so_far.tasks - 1] + 1 if so_far.tasks else 0, len(stream)):
         clock.enter("prepare")
-        task = stream.until(t) if learner.sees_all else stream.task(t)
+        task = stream.task(t)
         clock.enter("learn")
         learner.observe(task, progress=clock)
         del task  # observed: not even the evaluation may keep its data in memory
@@ -208,8 +208,12 @@ def evaluate_tasks(
 ) -> Evaluation:
     """`evaluate` as runs do it: on test and validation nodes, open world and anomalies if asked."""
     measures = [unknown_classes] * open_world + [anomalies] * (stream.normal is not None)
-    how |= {"splits": protocols.splits_of(stream), "measures": measures}
-    return evaluate(learner, stream, **how)
+    splits: tuple[Split, ...] = ("test", "val")
+    try:
+        protocols.check_gradable(stream, ("val",))
+    except InputError:  # some task has no validation nodes
+        splits = ("test",)
+    return evaluate(learner, stream, splits=splits, measures=measures, **how)
 
 
 @dataclass
@@ -249,7 +253,7 @@ def evaluate_together(
         with sharing():
             for learner, outcome in going("learn", t):
                 try:
-                    learner.observe(stream.until(t) if learner.sees_all else task)
+                    learner.observe(task)
                 except Exception as error:
                     outcome.error = error
         if t not in graded:
@@ -307,9 +311,12 @@ def _empty_grades(
 def _with_accuracies(
     grades: Mapping[Split, Grades], accuracies: Accuracies, stream: TaskStream, t: int
 ) -> dict[Split, Grades]:
-    seen = range(len(stream.seen(t)) if stream.returning else t + 1)
-    share = protocols.share_of_nodes(stream, t) if stream.returning else None
-    grown = {}
+    seen, share, grown = range(t + 1), None, {}
+    if stream.returning:  # the share of training nodes that arrived since the grading before
+        seen = range(len(stream.seen(t)))
+        before = max((batch for batch in graded_batches(stream) if batch < t), default=-1)
+        arrived = stream.task_of[stream.train & (stream.task_of >= 0)]
+        share = int(((arrived > before) & (arrived <= t)).sum()) / arrived.numel()
     for split, old in grades.items():
         by_class, by_node = zip(*(accuracies[split, i] for i in seen), strict=True)
         grown[split] = Grades(old.by_class.then(by_class, share), old.by_node.then(by_node, share))

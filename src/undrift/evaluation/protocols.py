@@ -92,15 +92,6 @@ def check_gradable(stream: TaskStream, splits: Sequence[Split]) -> None:
             )
 
 
-def splits_of(stream: TaskStream) -> tuple[Split, ...]:
-    """Test and, where every task has some, validation nodes."""
-    try:
-        check_gradable(stream, ("val",))
-    except InputError:
-        return ("test",)
-    return ("test", "val")
-
-
 def check_fits(learner: Any, stream: Any) -> None:
     """Reject what is no learner or no stream, and a learner of graphs on sessions or the like."""
     if isinstance(learner, type) or not hasattr(learner, "observe"):
@@ -131,13 +122,6 @@ def graded_batches(stream: TaskStream) -> tuple[int, ...]:
     if not stream.returning or batches <= MOST:
         return tuple(range(batches))
     return tuple(-(-batches * k // MOST) - 1 for k in range(1, MOST + 1))
-
-
-def share_of_nodes(stream: TaskStream, t: int) -> float:
-    """The share of the training nodes that arrived since the grading before that of batch t."""
-    before = max((batch for batch in graded_batches(stream) if batch < t), default=-1)
-    arrived = stream.task_of[stream.train & (stream.task_of >= 0)]
-    return int(((arrived > before) & (arrived <= t)).sum()) / arrived.numel()
 
 
 def graded_nodes(stream: TaskStream, split: Split) -> tuple[int, ...]:

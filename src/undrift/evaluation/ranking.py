@@ -72,11 +72,10 @@ def rank_sessions(
     test: Interactions,
     new: frozenset[str] = frozenset(),
     *,
-    most: int = 20,
     progress: Progress = silent,
     before: Ranked | None = None,
 ) -> Ranked:
-    """Rank the target of every case in these sessions, by at most the last `most` clicks before it.
+    """Rank the target of every case in these sessions, by at most the last 20 clicks before it.
 
     The cases of `before` are in it too. Cost: a score per case and known item, some at a time.
     """
@@ -90,7 +89,7 @@ def rank_sessions(
     if not there.any():
         return found
     seen = test.where(there)
-    histories, targets = seen.cases(most=most)
+    histories, targets = seen.cases(most=20)
     names = seen.items.tolist()
     place = torch.tensor([column[name] for name in names])[torch.from_numpy(targets)]
     fresh = torch.tensor([name in new for name in names])[torch.from_numpy(targets)]

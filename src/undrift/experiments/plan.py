@@ -69,7 +69,6 @@ class BenchPlan:
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
     protocol: Literal["global", "local"] = "global"
     device: str = "cpu"
-    search_seed: int = 0
     skipped: tuple[Skipped, ...] = ()
     arrive: tuple[str, ...] = (BY_CLASS,)
     open_world: bool = False
@@ -120,7 +119,7 @@ class BenchPlan:
             return None
         around = row.params if row.searched is None else row.searched
         # it looks at no test node, known or unknown
-        base = self._spec(row.method, stream, arrive, around, seed=self.search_seed)
+        base = self._spec(row.method, stream, arrive, around, seed=0)
         return SearchSpec(base=base, grid=dict(row.grid))
 
     def _spec(self, method: str, stream: str, arrive: str, params: Params, **more: Any) -> RunSpec:

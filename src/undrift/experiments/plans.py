@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from undrift.errors import InputError
+from undrift.errors import InputError, unknown_name
 from undrift.experiments.plan import BenchPlan, PlanRow
 from undrift.experiments.record import tuples
 from undrift.experiments.search import settings_of
@@ -96,7 +96,11 @@ def chosen_plans(
 def named_plan(name: str, *, stand_ins: bool = False) -> BenchPlan:
     """The plan of this name over the streams whose data, or if asked a stand-in, is there."""
     if name not in PLANS:
-        raise SETS.unknown(name, [*PLANS, *PARTS])
+        more = (
+            "; those of the paper come with a clone of the repository, not with the package alone"
+        )
+        more = f"{more}; clone it and run make install there" if SETS.in_a_clone("paper") else ""
+        raise InputError(f"{unknown_name('plan', name, [*PLANS, *PARTS])}{more}")
     return replace(PLANS[name](stand_ins), name=name)
 
 

@@ -15,10 +15,9 @@ from torch import Tensor
 
 from undrift.cells import MISSING, as_text, days, fits
 from undrift.errors import InputError
-from undrift.graphs.scaling import FARTHEST, Scaling, check_given
+from undrift.graphs.scaling import FARTHEST, Array, Scaling, check_given
 from undrift.sparse import Csr
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Cells = Mapping[str, Sequence[Any]]
 _LONGEST, _FEW, _PART = 60, 10, 4  # free text: longer, or more values than both 10 and a 4th
 _SHOWN = 6

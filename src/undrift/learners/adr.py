@@ -15,7 +15,6 @@ from undrift.analytic.solve import RidgeBank
 from undrift.analytic.statistics import RidgeStatistics
 from undrift.encoders.encoder import Encoder, Head
 from undrift.encoders.training import Model, Moments
-from undrift.errors import unknown_name
 from undrift.graphs import Graph
 from undrift.learners.base import Learner
 from undrift.learners.kept import Inventory, Nodes, of_statistics
@@ -272,7 +271,7 @@ class Adr(AdrStages):
 
     def __post_init__(self) -> None:
         if self.merging not in ("none", *RULES.names()) and ":" not in self.merging:
-            raise unknown_name("merging", self.merging, ("none", *RULES.names()))
+            raise RULES.unknown(self.merging, ("none", *RULES.names()))
         if self.merging != "none":
             merging_rule(self.merging)
         super().__post_init__()

@@ -300,11 +300,6 @@ class Learner(Reading):
         """Which class a protocol in `learned_type` stands for, such as a rule chosen by name."""
         return {}
 
-    @property
-    def sees_all(self) -> bool:
-        """Whether it must be shown all tasks so far at once (`TaskStream.until`): a bound."""
-        return False
-
     @final
     def state(self, *, batches: bool = True) -> State:
         """Everything needed to go on, as named tensors and plain values.

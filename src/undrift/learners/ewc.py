@@ -10,7 +10,6 @@ from undrift.learners.parameters import Positive
 from undrift.learners.parts.backbone import Grid
 from undrift.learners.parts.importance import (
     PenaltyLearned,
-    PerParameter,
     loss_gradients,
     with_penalty,
 )
@@ -53,9 +52,6 @@ class Ewc(ModelLearner):
         return before.penalty.loss(self.strength) if before else cross_entropy
 
     def _kept(self, training: TaskTraining, model: Model) -> PenaltyLearned:
-        return with_penalty(training, model, self._importance(training, model))
-
-    def _importance(self, training: TaskTraining, model: Model) -> PerParameter:
         gradients, _ = loss_gradients(training, model)
         sums, n = gradients.sum_of_squares(training.generator), gradients.nodes.numel()
-        return tuple(total / n for total in sums)
+        return with_penalty(training, model, tuple(total / n for total in sums))

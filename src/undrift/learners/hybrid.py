@@ -183,6 +183,12 @@ class HybridSums(Parted):
             h = plan.embedded(graph, nodes)
             return torch.cat([features.rows_of(graph, nodes), h.double()], dim=1)
 
+        def facts() -> tuple[Tensor, Tensor]:  # of the Gram of both, without making it
+            (squares, lowest), (more, below) = facts_of(inner.gram), facts_of(border.own.gram)
+            cross = border.cross.amin(dim=1), border.cross.amin(dim=0)
+            beside = lowest.minimum(cross[0]), below.minimum(cross[1])
+            return torch.cat([squares, more]), torch.cat(beside)
+
         return KeptSum(
             f"{name} and encoder",
             rows,
@@ -193,7 +199,7 @@ class HybridSums(Parted):
             make_gram=lambda: border.around(inner).gram,
             make_means=lambda: torch.cat([inner.moment, border.own.moment]),
             counts=inner.counts,
-            column_facts=lambda: _column_facts(border, inner),
+            column_facts=facts,
         )
 
 
@@ -300,10 +306,3 @@ class Hybrid(AdditiveLearner[HybridPlan, HybridSums, Solved]):
         if accuracy(both[beside]) > accuracy(plain[variant]) + self.gain:
             return replace(both[beside], variant=variant, beside=beside)
         return replace(plain[variant], variant=variant)
-
-
-def _column_facts(border: Border, inner: ClassSums) -> tuple[Tensor, Tensor]:
-    """Those of the Gram of both kinds of columns (`facts_of`), without making it."""
-    (squares, lowest), (more, below) = facts_of(inner.gram), facts_of(border.own.gram)
-    beside = lowest.minimum(border.cross.amin(dim=1)), below.minimum(border.cross.amin(dim=0))
-    return torch.cat([squares, more]), torch.cat(beside)

@@ -11,7 +11,7 @@ import re
 import secrets
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from hashlib import blake2b
 from typing import ClassVar
 
@@ -200,6 +200,4 @@ def _marked(salt: str, digest: str) -> str:
     return f"{salt}:{keyed.hexdigest()}"
 
 
-@cache
-def _salt() -> str:
-    return secrets.token_hex(16)
+_salt = cache(partial(secrets.token_hex, 16))

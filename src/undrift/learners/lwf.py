@@ -63,14 +63,10 @@ class Lwf(ModelLearner):
         teacher = before.model.logits(training.task.graph)
 
         def loss(step: TrainingStep) -> Tensor:
-            kept = self._distilled(step.logits, teacher[step.nodes], before)
+            kept = distillation(step.logits, teacher[step.nodes], self.temperature)
             return cross_entropy(step) + self.strength * kept
 
         return loss
-
-    def _distilled(self, student: Tensor, teacher: Tensor, before: LwfLearned) -> Tensor:
-        """What keeps the old answers; the teacher's columns are the classes of `before`."""
-        return distillation(student, teacher, self.temperature)
 
     def _kept(self, training: TaskTraining, model: Model) -> LwfLearned:
         sizes = (*(training.before.sizes if training.before else ()), len(training.classes))

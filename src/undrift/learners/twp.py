@@ -17,7 +17,6 @@ from undrift.learners.parameters import NotNegative
 from undrift.learners.parts.backbone import Grid
 from undrift.learners.parts.importance import (
     PenaltyLearned,
-    PerParameter,
     loss_gradients,
     with_penalty,
 )
@@ -124,10 +123,8 @@ class Twp(ModelLearner):
         return before.penalty.loss(1.0) if before else cross_entropy
 
     def _kept(self, training: TaskTraining, model: Model) -> PenaltyLearned:
-        return with_penalty(training, model, self._importance(training, model))
-
-    def _importance(self, training: TaskTraining, model: Model) -> PerParameter:
         gradients, weights = loss_gradients(training, model)
         first, *rest = (self.loss_strength * g.square() for g in gradients.mean(weights))
         of_edges = topology_gradient(model.encoder, training.task.graph)
-        return first + self.topology_strength * of_edges.square(), *rest
+        first = first + self.topology_strength * of_edges.square()
+        return with_penalty(training, model, (first, *rest))

@@ -14,34 +14,29 @@ if TYPE_CHECKING:
 __all__ = ["RULES", "merging_rule"]
 __dir__ = public_names(__name__)
 
-RULES = Registry(
-    "merging rule",
-    "undrift.merging",
-    {
-        "average": "undrift.merging.weights:Average",
-        "fisher": "undrift.merging.fisher:Fisher",
-        "magmax": "undrift.merging.weights:MagMax",
-        "ties": "undrift.merging.weights:Ties",
-        "regmean": "undrift.merging.regmean:RegMean",
-        "ham": "undrift.merging.ham:Ham",
-    },
-)
+RULES = Registry("merging rule", "undrift.merging", {"ham": "undrift.merging.ham:Ham"})
 """The merging rules by name; entry points of other packages in `undrift.merging` come after.
 
 >>> "ham" in RULES, "hum" in RULES
 (True, False)
 """
 
-
-# by which runs and states of 0.2.0 name it
-_MOVED = {"undrift.merging.fisher:FlooredFisher": "floored-fisher"}
+# by which runs and states of before name those of the paper's ablation
+_MOVED = {
+    "undrift.merging.fisher:Fisher": "fisher",
+    "undrift.merging.fisher:FlooredFisher": "floored-fisher",
+    "undrift.merging.regmean:RegMean": "regmean",
+    "undrift.merging.weights:Average": "average",
+    "undrift.merging.weights:MagMax": "magmax",
+    "undrift.merging.weights:Ties": "ties",
+}
 
 
 def merging_rule(name: str) -> type[Merger]:
     """The class behind a rule's name or `module:Class`; an unknown name prints the list.
 
-    >>> merging_rule("fisher").display
-    'Fisher merging'
+    >>> merging_rule("ham").display
+    'HAM'
     """
     found: type[Merger] = RULES.load(_MOVED.get(name, name))
     for part in ("name", "display", "empty", "observe", "merge"):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, Self, runtime_checkable
 
 import torch
 from torch import Tensor
 
-from undrift.analytic.statistics import RidgeStatistics
 from undrift.encoders.encoder import Encoder, Head
 from undrift.errors import InputError
 from undrift.graphs import Graph
@@ -68,35 +66,6 @@ class Merger(Protocol):
         """The merged weights, layer by layer."""
 
 
-class Rule:
-    """A rule that is empty without any argument, and keeps no sum over rows."""
-
-    @classmethod
-    def empty(cls, encoder: Encoder, settings: MergeSettings) -> Self:
-        """The memory before the first task."""
-        return cls()
-
-    @property
-    def grams(self) -> tuple[RidgeStatistics, ...]:
-        """No sum over rows."""
-        return ()
-
-
-def check_layers(known: Sequence[Tensor], given: Sequence[Tensor], what: str = "weights") -> None:
-    """Reject weights of another shape than those in memory; an empty memory takes any."""
-    wanted, found = ([tuple(t.shape) for t in tensors] for tensors in (known, given))
-    if wanted and wanted != found:
-        raise InputError(
-            f"the memory holds layers of shapes {wanted}, but was given {what} of {found}; only "
-            "encoders of one shape merge"
-        )
-
-
 def nothing_added(rule: str) -> InputError:
     """The error of a memory that is asked for a merge too early."""
     return InputError(f"{rule} has nothing to merge yet; add the weights of a task first")
-
-
-def plus(sums: tuple[Tensor, ...], new: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Sums layer by layer; an empty tuple is a sum of nothing yet, of whatever shape."""
-    return tuple(a + b for a, b in zip(sums, new, strict=True)) if sums else tuple(new)

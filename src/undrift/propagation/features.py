@@ -62,9 +62,9 @@ class FeatureMap:
         """Rows of length one, with their entries taken to the power."""
         if self.power == 1:
             return rows
-        if isinstance(rows, Csr):
-            return row_normalised(rows.signed_power(self.power))
-        return row_normalised(rows.sign() * rows.abs().pow(self.power))
+        entries = rows.values if isinstance(rows, Csr) else rows
+        powered = entries.sign() * entries.abs().pow(self.power)
+        return row_normalised(rows.with_values(powered) if isinstance(rows, Csr) else powered)
 
     def reach(self, graph: Graph, nodes: Tensor) -> int | Tensor | None:
         """How many hops away the rows of these nodes look; None: at much of the graph."""

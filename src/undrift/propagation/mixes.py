@@ -143,11 +143,6 @@ class Propagated:
         """Z at these nodes (indices), rows of length one: `rows_of_mixes` of this one."""
         return rows_of_mixes([self], graph, nodes, sketch)[0]
 
-    def of_columns(self, graph: Graph, nodes: Tensor, columns: Tensor) -> Tensor:
-        """`sum_k D_k A^k C` at these nodes, for other columns C of every node, dense."""
-        hops = Hops.at_nodes([self], graph, nodes)
-        return hops.mixed(hops.first(columns), dtype=columns.dtype)[0].to_dense()
-
     def unscaled_scores(
         self, graph: Graph, weights: Tensor, nodes: Tensor, sketch: Sketch | None = None
     ) -> Tensor:

@@ -19,7 +19,7 @@ from undrift.graphs import Graph
 from undrift.learners.additive import RowPlan, ScoredRows
 from undrift.learners.parameters import check_not_negative, check_positive
 from undrift.propagation.features import TABLE, FeatureMap
-from undrift.propagation.mixes import Mix, Propagated
+from undrift.propagation.mixes import Hops, Mix, Propagated
 from undrift.sparse import Csr
 from undrift.streams.task import Task
 from undrift.typing import Rows
@@ -193,7 +193,8 @@ class Plan(RowPlan["Solved"]):
 
     def noise_rows(self, graph: Graph, nodes: Tensor, noise: Tensor) -> Tensor:
         """As the first feature variant mixes the hops of each node, without scaling to length."""
-        return self.propagated(self.variants[0]).of_columns(graph, nodes, noise)
+        hops = Hops.at_nodes([self.propagated(self.variants[0])], graph, nodes)
+        return hops.mixed(hops.first(noise), dtype=noise.dtype)[0].to_dense()
 
     @property
     def rare_columns(self) -> bool:  # type: ignore[override]

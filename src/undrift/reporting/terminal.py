@@ -143,7 +143,9 @@ def streams_table(streams: Iterable[StreamInfo]) -> Table:
     for info in streams:
         graph = (f"{info.counts[name]:,}" for name in counts)
         there = "generated" if not info.dataset.files else "yes" if info.on_disk() else "no"
-        rows.append([info.name, *graph, info.task_sizes, there, marked(info.source, info.stand_in)])
+        tasks = f"{info.tasks} ({info.dataset.base}+{info.tasks - 1}x{info.dataset.increment})"
+        tasks = f"{info.tasks} periods" if info.dataset.periods else tasks
+        rows.append([info.name, *graph, tasks, there, marked(info.source, info.stand_in)])
     numbers = dict.fromkeys((*counts, "tasks"), "number")
     columns = {"name": "name", **numbers, "on disk": "word", "source": "text"}
     return plain_table("Streams", columns, rows)

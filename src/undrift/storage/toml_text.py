@@ -47,8 +47,10 @@ class TomlText:
             section, key = ("", "", *names[:2])[-2:]
             after, inner = f"[{section}]" if section else "", f" of [{section}]" if section else ""
             if first["type"] == "extra_forbidden":
-                known = _section(model, section).model_fields
-                why: object = unknown_name(f"key{inner}", key, known)
+                kind: Any = model.model_fields[section].annotation if section else model
+                # a section may be left out: then it stands beside None
+                known = next(k for k in (kind, *get_args(kind)) if hasattr(k, "model_fields"))
+                why: object = unknown_name(f"key{inner}", key, known.model_fields)
             else:
                 why = validation_message(error, 2)
             raise self.wrong(key, why, after) from error
@@ -61,9 +63,3 @@ class TomlText:
         found = [k for k, line in enumerate(lines) if word and k >= start and pattern.search(line)]
         where = f"{self.where}, line {found[0] + 1}" if found else self.where
         return InputError(f"{where}: {why}")
-
-
-def _section(model: type[BaseModel], name: str) -> Any:
-    """The model of a section, which may be left out."""
-    kind: Any = model.model_fields[name].annotation if name else model
-    return next(each for each in (kind, *get_args(kind)) if hasattr(each, "model_fields"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -11,11 +10,10 @@ from scipy.sparse.csgraph import connected_components
 
 from undrift.errors import InputError
 from undrift.graphs import Graph
+from undrift.graphs.inputs import Array
 from undrift.streams.arrival import Arrival, parse_arrival, place_of
 from undrift.streams.split import starts_of
 from undrift.streams.stream import TaskStream
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def arrange(stream: TaskStream, arrival: Arrival | str) -> TaskStream:
@@ -61,8 +59,7 @@ def _online(stream: TaskStream, how: Arrival, known: Array) -> Array:
     place = np.arange(known.sum())
     if how.options["order"] == "random":
         place = np.argsort(np.random.default_rng([stream.seed, 3]).permutation(place))
-    batch: Array = place // how.options["batch"]
-    return batch
+    return np.asarray(place // how.options["batch"])
 
 
 def _domain(stream: TaskStream, how: Arrival, known: Array) -> Array:

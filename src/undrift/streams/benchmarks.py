@@ -67,13 +67,6 @@ class StreamInfo:
         return self.dataset.periods or 1 - -after_base // self.dataset.increment  # rounded up
 
     @property
-    def task_sizes(self) -> str:
-        """How many tasks, with the classes of the first and of each later one; or periods."""
-        if self.dataset.periods:
-            return f"{self.tasks} periods"
-        return f"{self.tasks} ({self.dataset.base}+{self.tasks - 1}x{self.dataset.increment})"
-
-    @property
     def source(self) -> str:
         """Where the graph comes from, in a few words."""
         if self.stand_in or not self.dataset.files:

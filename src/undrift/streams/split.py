@@ -15,9 +15,8 @@ from torch import Tensor
 from undrift.checks import checked
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.graphs.inputs import as_numbers
+from undrift.graphs.inputs import Array, as_numbers
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Order = Literal["label", "random"] | Sequence[int]
 SHARES = (0.6, 0.2, 0.2)  # of train, val and test, where nothing else is said
 SMALLEST_CLASS = 5  # fewer nodes cannot be split 6:2:2 into whole numbers

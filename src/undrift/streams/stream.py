@@ -354,13 +354,6 @@ class TaskStream:
         graph = Graph(part.features, part.adjacency, labels.masked_fill(hidden, -1))
         return Task(graph, train, val & taught, test, self.classes[t])
 
-    def until(self, t: int) -> Task:
-        """Tasks 0 to t as one, with the edges between them; the labels of test nodes are -1."""
-        nodes = self.nodes(range(t + 1))
-        part, test = self.graph.subgraph(nodes), self.test[nodes]
-        graph = Graph(part.features, part.adjacency, _labels(part).masked_fill(test, -1))
-        return Task(graph, self.train[nodes], self.val[nodes], test, self.seen(t))
-
     def shown(self, t: int) -> Tensor:
         """The nodes that task t shows, ascending: its own and, with context, earlier neighbours."""
         own = self.nodes([t])

@@ -14,10 +14,9 @@ from torch import Tensor
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.graphs.fingerprint import Fingerprint
-from undrift.graphs.inputs import check_mask
+from undrift.graphs.inputs import Array, check_mask
 from undrift.sparse import Csr, as_scipy
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Masks = tuple[Tensor, Tensor]
 _SUMS = "sums:"  # how a digest begins since version 0.2.0
 _VALIDATION = 0.2  # the share of labelled nodes that gamma and the like are chosen by

@@ -70,7 +70,7 @@ class Backbone(Training):
 
     def between(self, model: Model) -> Model:
         """What of a model goes on from task to task."""
-        return model.settled()
+        return model.without_moments()
 
     def encoder_for(self, graph: Graph, generator: torch.Generator) -> Encoder:
         """A new encoder with random weights, for graphs like this and on its device."""
@@ -86,7 +86,7 @@ class Backbone(Training):
         """A new model after training on the task as on a base task."""
         begun = self.model_for(task.graph, len(task.classes), generator)
         given = (begun, task, task.classes)
-        return self.train(*given, t=0, generator=generator, progress=progress).settled()
+        return self.train(*given, t=0, generator=generator, progress=progress).without_moments()
 
     def train(
         self,

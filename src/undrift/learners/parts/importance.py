@@ -121,18 +121,12 @@ class NodeGradients:
     def mean(self, weights: Tensor) -> PerParameter:
         """`sum_n w_n g_n / sum_n w_n`, in which nodes cancel; the batch size does not matter."""
         total, sums = weights[self.nodes].sum(), self._zeros()
-        for gradient, weight in self._batch_means(weights):
+        for gradient, weight in self.batch_means(weights):
             torch._foreach_add_(sums, [g * (weight / total) for g in gradient])
         return sums
 
-    def squared_batch_means(self, weights: Tensor) -> PerParameter:
-        """The mean over batches of the squared gradient of a batch's mean, as in the CGLB code."""
-        sums = self._zeros()
-        for gradient, _ in self._batch_means(weights):
-            torch._foreach_addcmul_(sums, gradient, gradient, 1 / len(self._parts()))
-        return sums
-
-    def _parts(self) -> Sequence[Tensor]:
+    def parts(self) -> Sequence[Tensor]:
+        """The nodes by batch."""
         parts: Sequence[Tensor] = self.nodes.split(self.batch_size or self.nodes.numel())
         return parts
 
@@ -158,14 +152,14 @@ class NodeGradients:
         live = tuple(p.detach().requires_grad_() for p in self.model.parameters)
         model = self.model.with_parameters(live)
         with torch.enable_grad():
-            for part in self._parts():
+            for part in self.parts():
                 batch = batch_of(model.encoder, self.graph, part)
                 batch = model.encoder.prepared(batch) if often else batch
                 yield self.value(model.head(model.encoder.forward(batch)), part), live
 
-    def _batch_means(self, weights: Tensor) -> Iterator[tuple[PerParameter, Tensor]]:
+    def batch_means(self, weights: Tensor) -> Iterator[tuple[PerParameter, Tensor]]:
         """The gradient of each batch's weighted mean, and the sum of its weights."""
-        for part, (values, live) in zip(self._parts(), self._batches(often=False), strict=True):
+        for part, (values, live) in zip(self.parts(), self._batches(often=False), strict=True):
             mine = weights[part].to(values)
             yield torch.autograd.grad(values, live, mine / mine.sum()), mine.sum()
 

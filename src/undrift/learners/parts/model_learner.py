@@ -136,15 +136,13 @@ class ModelLearner(ModelKeeper):
     backbone: OngoingBackbone = field(default_factory=OngoingBackbone)
 
     def _learn(self, task: Task, progress: Progress) -> Any:
-        training, phase = self._training(task), progress if self.phase else silent
+        training = TaskTraining.of(self, task, self.learned_)
+        phase = progress if self.phase else silent
         model = training.train(progress, self._loss(training))
         phase(self.phase, 0, 1)
         known = self._kept(training, model)
         phase(self.phase, 1, 1)
         return known
-
-    def _training(self, task: Task) -> TaskTraining:
-        return TaskTraining.of(self, task, self.learned_)
 
     def _loss(self, training: TaskTraining) -> Loss:
         """What a step of the task's training makes small."""

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from undrift.encoders.encoder import Encoder
-from undrift.merging.merger import Adapted, MergeSettings, check_layers, nothing_added
+from undrift.merging.merger import Adapted, MergeSettings, nothing_added
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,6 @@ class Recent:
 
     def add(self, weights: Sequence[Tensor]) -> Recent:
         """The memory after one more encoder."""
-        check_layers(self.mean, weights)
         new = tuple(w.detach().to(torch.float64, copy=True) for w in weights)
         return Recent(tuple((a + b) / 2 for a, b in zip(self.mean or new, new, strict=True)))
 

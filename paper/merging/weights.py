@@ -15,7 +15,8 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor
 
-from undrift.merging.merger import Adapted, Rule, check_layers, nothing_added, plus
+from paper.merging.rule import Rule, check_layers, plus
+from undrift.merging.merger import Adapted, nothing_added
 
 MAGMAX_SCALE = 0.5  # how far to go along the chosen changes; the authors' constant
 TIES_DENSITY = 0.2  # the share of a task vector that stays, by size; the authors' constant

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from undrift.merging.weights import Average, MagMax, Ties
+from paper.merging.weights import Average, MagMax, Ties
 
 Weights = tuple[Tensor, ...]
 

@@ -9,9 +9,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from paper.merging.rule import Rule, check_layers
 from undrift.analytic.solve import factorise
 from undrift.analytic.statistics import RidgeStatistics
-from undrift.merging.merger import Adapted, Rule, check_layers, nothing_added
+from undrift.merging.merger import Adapted, nothing_added
 from undrift.typing import Rows
 
 OFF_DIAGONAL = 0.9  # times the off-diagonal entries of a Gram; the authors' constant

@@ -9,9 +9,10 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor
 
+from paper.merging.rule import Rule, check_layers, plus
 from undrift.encoders.encoder import batch_of
 from undrift.encoders.training import trainable
-from undrift.merging.merger import Adapted, Rule, check_layers, nothing_added, plus
+from undrift.merging.merger import Adapted, nothing_added
 
 FLOOR = 1e-6  # the least weight of an entry: where no model cares, the merge is the plain average
 PROBES = 32  # backward passes per task; an entry has a relative error of about sqrt(2 / probes)
@@ -90,3 +91,18 @@ class Fisher(Rule):
         if not self.total:
             raise nothing_added(self.display)
         return tuple(a / b for a, b in zip(self.weighted, self.total, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class FlooredFisher(Fisher):
+    """Fisher merging with the floor before the scaling to length 1.
+
+    Of a model whose Fisher is mostly under the floor, most entries then weigh the same.
+    """
+
+    name: ClassVar[str] = "floored-fisher"
+    display: ClassVar[str] = "Fisher merging, floor first"
+
+    def scaled(self, fisher: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """What is added of a Fisher."""
+        return super().scaled([part.clamp_min(FLOOR) for part in fisher])

@@ -9,11 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from paper.public_methods import FlooredFisher
+from paper.merging.fisher import FLOOR, Fisher, FlooredFisher, diagonal_fisher, unit_norm
 from undrift.encoders.architecture import KINDS, Architecture
 from undrift.encoders.encoder import Encoder, Head, batch_of
 from undrift.errors import InputError
-from undrift.merging.fisher import FLOOR, Fisher, diagonal_fisher, unit_norm
 from undrift.merging.merger import Adapted
 from undrift.testing.graphs import tiny_graph
 
