@@ -54,6 +54,26 @@ def test_somebody_is_forgotten_as_if_never_there(shop: RecommenderFolder, who: s
     assert shop.learner().sessions_ == 2
 
 
+def test_batches_read_without_users_cannot_tell(tmp_path: Path, capsys: Any) -> None:
+    shop = RecommenderFolder.new(tmp_path / "shop", remember_nodes=True)
+    april = clicks("bc", start=20)
+    assert not shop.observe(OFTEN, in_order=True).notes
+    (note,) = shop.observe(april, user="user").notes
+    assert "was read with users, and the batch before it without them (step 1" in note
+    assert not shop.observe(clicks("ab", start=30, user="v")).notes
+    (note,) = shop.observe(clicks("ab", start=40, user="v"), user="").notes
+    assert "was read without users" in note
+    shop.forget(clicks("ab", start=40, user="v"))
+    for given, told in ((), "is not erased yet"), ((april,), "and others may hold it"):
+        found = shop.forget_node("user u0", given, user="user")
+        assert found.outcome == "waiting"
+        assert [held.step for held in found.unsure] == [1]
+        sentences = " ".join(found.sentences("shop"))
+        assert told in sentences
+        assert "1 batch read without users holds 'user u0' (--user-column names" in sentences
+    assert shop.forget_node("session s99").outcome == "never here"  # of sessions all can tell
+
+
 def test_what_leaves_is_guarded_and_the_folder_goes_on(
     shop: RecommenderFolder, tmp_path: Path
 ) -> None:

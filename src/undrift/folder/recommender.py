@@ -81,7 +81,8 @@ class ShopDraft(Steps):
         """The clicks of a file or a table, as the folder reads them."""
         if isinstance(source, Clicks):
             return source
-        how = self.record.reading.model_dump(include=set(self.reads)) | changed
+        said = self.record.reading.model_dump(include=set(self.reads)) | changed
+        how = {name: value or None for name, value in said.items()}  # "" takes a name back
         if how.pop("in_order"):
             how["time"] = None
         where = str(source) if isinstance(source, str | Path) else "this batch"
@@ -98,11 +99,27 @@ class ShopDraft(Steps):
         held = self.new_entry(batch, instead_of).changed(
             rows=len(batch.clicks.sessions),
             clicks=len(batch.clicks),
+            users=batch.clicks.users is not None,
             period=newest + 1 if instead_of is None else instead_of.period,
         )
+        last = self.record.batches[-1:]
+        if instead_of is None and [each.users for each in last] == [not held.users]:
+            now, before = ("with", "without") if held.users else ("without", "with")
+            self.notes.append(
+                f"{batch.where} was read {now} users, and the batch before it {before} them "
+                f"({last[0]}); a batch that was read without cannot tell whether it holds a user"
+            )
         if self.record.remember_nodes:
             self.nodes[held.data] = node_hashes(batch.names(), self.keys[0])
         return self.enter(held)
+
+    def blind(self, what: str) -> dict[str, tuple[str, str]]:
+        """See `Steps.blind`; sessions that came without users tell nothing of users."""
+        found = super().blind(what)
+        if what == "user":
+            why = "read without users", "--user-column names their column"
+            found |= {held.data: why for held in self.record.batches if not held.users}
+        return found
 
     def learned(self, batch: Clicks, held: Held) -> Interactions:
         """The clicks as the learner sees them."""

@@ -172,6 +172,11 @@ class Steps:
         there = {data for data, hashes in self.nodes.items() if np.isin(wanted, hashes).any()}
         return [held for held in self.record.batches if held.data in there]
 
+    def blind(self, what: str) -> dict[str, tuple[str, str]]:
+        """Why some batches cannot tell whether they hold somebody of this kind, and the way out."""
+        why = "without hashes of ids", "new --remember-nodes keeps them"
+        return {held.data: why for held in self.record.batches if held.data not in self.nodes}
+
     def check_alone(self, node: str, where: str, given: int) -> None:
         """Refuse a number for a name where several batches have a row of this number."""
         if max(given, len(self.record.batches)) > 1:
