@@ -205,7 +205,7 @@ class Folder:
         if nodes is None:
             return self._change("forget", batch, None, reading, progress)
         with self._drafting() as draft:
-            found = draft.take(reading).read(batch)
+            found = draft.take(reading).observed(batch)
             listed = listed_nodes(nodes)
             what = next((draft.asked(node)[0] for node in listed), "node")
             draft.change(found, found.without(*listed), progress, erasing=True)
@@ -229,7 +229,7 @@ class Folder:
         whole = before is None or after is None
         with self._drafting() as draft:
             draft.take(reading)
-            old = None if before is None else draft.read(before, whole=whole)
+            old = None if before is None else draft.observed(before, whole=whole)
             new = None if after is None else draft.take(said).read(after, whole=whole)
             draft.change(old, new, progress)
             return draft.commit(verb, progress)
@@ -256,7 +256,7 @@ class Folder:
         with self._drafting() if batches else nullcontext(self._loaded()) as draft:
             what, name = draft.asked(node)
             names = spellings(name, kind=self.row == "session")
-            for batch in map(draft.take(reading).read, batches):
+            for batch in map(draft.take(reading).observed, batches):
                 there = next(filter(batch.has, names), None)
                 smaller = batch if there is None else batch.without(there)
                 if there is not None and getattr(batch, "numbered", False):
@@ -368,8 +368,8 @@ class Erasure:
             many = counted(len(self.waiting), "batch", "batches")
             lines.append(f"{many} {hold} {node}; give {them} again as --batch {self.files}:")
             lines += [f"  {held}" for held in self.waiting]
-        for (why, way), many in Counter(self.blind[held.data] for held in self.unsure).items():
-            others, hold = counted(many, "batch", "batches"), "hold" if many > 1 else "holds"
+        for (why, way), times in Counter(self.blind[held.data] for held in self.unsure).items():
+            others, hold = counted(times, "batch", "batches"), "hold" if times > 1 else "holds"
             lines.append(
                 f"{folder} cannot tell whether {others} {why} {hold} {node} ({way}); give every "
                 f"one that may, as --batch {self.files}"

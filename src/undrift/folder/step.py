@@ -107,6 +107,14 @@ class Steps:
         self.record = self.record.changed(reading=self.record.reading.changed(**said))
         return self
 
+    def observed(self, source: Any, *, whole: bool = False) -> Any:
+        """The batch that is meant, which is in, as it was observed."""
+        return self.read(source, whole=whole)
+
+    def forms(self, batch: Any) -> list[Any]:
+        """The batch, and what else is no other batch: it would be counted twice."""
+        return [batch]
+
     def held(self, batch: Any) -> Held:
         """The observed batch that has this data; where there is none, the list of those there."""
         if there := self.find(batch):
@@ -130,19 +138,22 @@ class Steps:
 
     def new_entry(self, batch: Any, instead_of: Held | None = None) -> Held:
         """The entry of a batch to come; one that is in, or was before a correction, is an error."""
-        hashes = [self.content_hash(batch, key) for key in self.keys]
-        data, same = hashes[0], set(hashes)
-        there = next((held for held in self.record.batches if held.hashes & same), None)
+        forms = [{self.content_hash(x, key) for key in self.keys} for x in self.forms(batch)]
+        data, same, all_ = self.content_hash(batch, self.keys[0]), forms[0], set().union(*forms)
+        there = next((held for held in self.record.batches if held.hashes & all_), None)
         if there is not None:
             now_ = "" if there.content in same else " in a corrected version"
+            now_ = now_ if there.hashes & same else ", with other users or periods"
             raise InputError(
                 f"{batch.where} is in {self.folder} already{now_} ({there}), and counting it twice "
                 "would be wrong; nothing was changed"
             )
         self.note_return(batch.where, data)
-        before = () if instead_of is None else tuple(sorted(instead_of.hashes - same))
+        before = all_ if instead_of is None else all_ | instead_of.hashes
         step = self.record.entry.step + 1
-        return Held(data=data, content=data, step=step, time=now(), before=before)
+        return Held(
+            data=data, content=data, step=step, time=now(), before=tuple(sorted(before - same))
+        )
 
     def enter(self, held: Held) -> Held:
         """A batch into the record."""
