@@ -41,7 +41,7 @@ def new(
 
     :param folder: The folder to make.
     :param method: What to learn with; "undrift methods" lists them and which of them forget and
-        merge. Two learn from clicks and recommend items: next-item and ease.
+        merge. Those of the family recommend learn from clicks and recommend items.
     :param settings: A hyperparameter, as name=value; repeat it for more.
     :param like: Merge with this folder later: copies its method, settings, plan, columns, scale
         and key, but no data. Make the new folder beside it, then carry it to the other site empty.
