@@ -111,8 +111,8 @@ class ShopDraft(Steps):
 
         These are told by the hashes of names that the folder remembers.
         """
-        held = (held.columns for held in reversed(self.record.batches) if held.columns)
-        for columns in (self.columns, *held):
+        held = (held.columns for held in self.record.batches)
+        for columns in {str(how): how for how in (self.columns, *held)}.values():
             with suppress(InputError):
                 batch = _read(source, columns)
                 if self.find(batch) is None:
@@ -161,10 +161,9 @@ class ShopDraft(Steps):
         )
         last = self.record.batches[-1:]
         if instead_of is None and [each.users for each in last] == [not held.users]:
-            now, before = ("with", "without") if held.users else ("without", "with")
             self.notes.append(
-                f"{batch.where} was read {now} users, and the batch before it {before} them "
-                f"({last[0]}); a batch that was read without cannot tell whether it holds a user"
+                f"{batch.where} was read {'with' if held.users else 'without'} users, unlike the "
+                f"last batch ({last[0]}); one without cannot tell whether it holds a user"
             )
         if self.record.remember_nodes:
             self.nodes[held.data] = np.sort(node_hashes(batch.names(), self.keys[0]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -138,18 +139,18 @@ class Steps:
 
     def new_entry(self, batch: Any, instead_of: Held | None = None) -> Held:
         """The entry of a batch to come; one that is in, or was before a correction, is an error."""
-        forms = [{self.content_hash(x, key) for key in self.keys} for x in self.forms(batch)]
-        data, same, all_ = self.content_hash(batch, self.keys[0]), forms[0], set().union(*forms)
-        there = next((held for held in self.record.batches if held.hashes & all_), None)
+        hashes = [[self.content_hash(x, key) for key in self.keys] for x in self.forms(batch)]
+        data, same, every = hashes[0][0], {*hashes[0]}, {*chain(*hashes)}
+        there = next((held for held in self.record.batches if held.hashes & every), None)
         if there is not None:
             now_ = "" if there.content in same else " in a corrected version"
-            now_ = now_ if there.hashes & same else ", with other users or periods"
+            now_ = now_ if there.hashes & same else ", read in another way"
             raise InputError(
                 f"{batch.where} is in {self.folder} already{now_} ({there}), and counting it twice "
                 "would be wrong; nothing was changed"
             )
         self.note_return(batch.where, data)
-        before = all_ if instead_of is None else all_ | instead_of.hashes
+        before = every if instead_of is None else every | instead_of.hashes
         step = self.record.entry.step + 1
         return Held(
             data=data, content=data, step=step, time=now(), before=tuple(sorted(before - same))

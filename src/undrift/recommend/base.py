@@ -56,9 +56,9 @@ class Kept:
         items = tuple(sorted({*self.items, *other.items}))
         layers = self.over(items).layers
         for age, sums in other.over(items).layers.items():
-            there = layers.get(age, sums.emptied())
+            there = layers.get(age, sums - sums)
             layers[age] = there + sums if sign > 0 else there - sums
-        return Kept(items, {age: layers[age].grow(len(items)) for age in sorted(layers)})
+        return Kept(items, {age: layers[age] for age in sorted(layers)})
 
     def over(self, items: tuple[str, ...]) -> Kept:
         """With a column for each of these items, in their order."""
