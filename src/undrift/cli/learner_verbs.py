@@ -224,10 +224,10 @@ def forget(
 
     Exit codes of --node, --session, --user and --item:
 
-        0  erased from every batch that is known to hold it
+        0  erased: no batch holds it
         4  never here, or erased before
         5  not in the batches given
-        6  other batches that hold it must be given too
+        6  other batches that hold it, or may, must be given too
 
     :param files: NODES EDGES of the batch to forget, or one .npz or .pt file, or a graph folder; or
         CLICKS.
