@@ -38,7 +38,7 @@ class Clicks:
 
     clicks: Interactions
     where: str = "this batch"
-    columns: dict[str, str | None] = field(default_factory=dict)
+    columns: dict[str, Any] = field(default_factory=dict)
     told: Clicks | None = None
     lost: tuple[str, ...] = ()
 
@@ -63,11 +63,6 @@ class Clicks:
         users = () if self.clicks.users is None else {*self.clicks.users}
         lists = {"session": self.clicks.sessions, "item": self.clicks.items, "user": users}
         return [f"{kind} {name}" for kind, names in lists.items() for name in names]
-
-
-def _read(source: Any, columns: dict[str, Any]) -> Clicks:
-    where = str(source) if isinstance(source, str | Path) else "this batch"
-    return Clicks(as_interactions(source, **columns), where, columns)
 
 
 def _who(node: object) -> tuple[str, str]:
@@ -97,10 +92,12 @@ class ShopDraft(Steps):
         """The clicks of a file or a table, as the folder reads them."""
         if isinstance(source, Clicks):
             return source
-        return _read(source, self.columns | changed)
+        columns = self.columns | changed
+        where = str(source) if isinstance(source, str | Path) else "this batch"
+        return Clicks(as_interactions(source, **columns), where, columns)
 
     @property
-    def columns(self) -> dict[str, str | None]:
+    def columns(self) -> dict[str, Any]:
         """How a table is read now."""
         said = self.record.reading.model_dump(include=set(self.reads))
         how = {name: value or None for name, value in said.items()}  # "" takes a name back
@@ -111,15 +108,15 @@ class ShopDraft(Steps):
 
         These are told by the hashes of names that the folder remembers.
         """
-        held = (held.columns for held in self.record.batches)
+        held: Any = (held.columns for held in self.record.batches)
         for columns in {str(how): how for how in (self.columns, *held)}.values():
             with suppress(InputError):
-                batch = _read(source, columns)
+                batch = self.read(source, **columns)
                 if self.find(batch) is None:
                     batch = self.left_of(batch)
                 if batch.clicks.users is None and (user := self.columns["user"]):
                     with suppress(InputError):  # the table does not tell
-                        told = _read(source, columns | {"user": user})
+                        told = self.read(source, **columns | {"user": user})
                         batch = replace(batch, told=told.without(*batch.lost))
                 return batch
         return self.read(source)  # that nobody knows
@@ -132,9 +129,7 @@ class ShopDraft(Steps):
             for held in self.record.batches:
                 there = np.isin(hashes, self.nodes.get(held.data, ()))
                 if there[:sessions].sum() == held.rows:
-                    lost = tuple(
-                        name for name, known in zip(names, there, strict=True) if not known
-                    )
+                    lost = tuple(np.array(names, object)[~there].tolist())
                     left = batch.without(*lost)
                     if self.find(left) is not None:
                         return replace(left, lost=lost)
@@ -191,8 +186,8 @@ class ShopDraft(Steps):
         if old is None:
             return
         held = self.held(old)
-        if new is not None:  # who was forgotten stays so
-            new = new.without(*{*old.lost} & {*new.names()}) if old.lost else new
+        if new is not None and old.lost:  # who was forgotten stays so
+            new = new.without(*{*old.lost} & {*new.names()})
         before = self.learned(old, held)
         self.remove(held)
         if new is None:
