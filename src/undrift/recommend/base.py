@@ -43,22 +43,19 @@ class Revised(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """What is known: the names of columns, sorted, and sums per period ('' where none counts).
-
-    So the order of columns tells nothing of when items came.
-    """
+    """What is known: the names of columns, and sums per period ('' where age does not count)."""
 
     items: tuple[str, ...] = ()
     layers: dict[str, ItemSums] = field(default_factory=dict)
 
     def plus(self, other: Kept, sign: int = 1) -> Kept:
-        """With other sums, aligned by name."""
-        items = tuple(sorted({*self.items, *other.items}))
-        layers = self.over(items).layers
+        """With other sums, aligned by name: new items get new columns, old ones do not move."""
+        items = tuple(dict.fromkeys((*self.items, *other.items)))
+        layers = dict(self.layers)
         for age, sums in other.over(items).layers.items():
-            there = layers.get(age, sums - sums)
+            there = layers.get(age, sums.emptied())
             layers[age] = there + sums if sign > 0 else there - sums
-        return Kept(items, {age: layers[age] for age in sorted(layers)})
+        return Kept(items, {age: layers[age].grow(len(items)) for age in sorted(layers)})
 
     def over(self, items: tuple[str, ...]) -> Kept:
         """With a column for each of these items, in their order."""
@@ -274,7 +271,7 @@ class Recommender(Parameters):
 
     @property
     def items_(self) -> tuple[str, ...]:
-        """Every item that a session stands behind, sorted; the columns of `scores`."""
+        """Every item that a session stands behind; the columns of `scores`."""
         return self.kept_.items
 
     @property
@@ -343,13 +340,14 @@ class Recommender(Parameters):
             raise InputError(f"exclude is a list of items or 'history', not {exclude!r}")
         self.settle()  # which says if nothing was observed
         asked, known = Histories.of(histories), {*self.items_}
+        by_name = torch.tensor(np.argsort(np.argsort(np.array(self.items_, dtype=object))))
         always = set() if isinstance(exclude, str | None) else {*map(as_name, exclude)}
         width = max(1, _AT_ONCE // max(1, len(known)))
         for start in range(0, len(asked), width):
             for place, scores in enumerate(self.scores(asked[start : start + width]).cpu(), start):
                 history = {*asked.names(place)}
                 out = history if isinstance(exclude, str) else always
-                order = ranked(scores, k + len(out)) if history & known else []
+                order = ranked(scores, k + len(out), by_name) if history & known else []
                 found = [(self.items_[i], float(scores[i])) for i in order]
                 yield [each for each in found if each[0] not in out][:k]
 
@@ -388,6 +386,7 @@ class Recommender(Parameters):
         if check_count("least_sessions", least_sessions) > 1:
             layers = {age: sums.guarded(least_sessions) for age, sums in kept.layers.items()}
             kept = Kept(kept.items, layers).checked()
+            kept = kept.over(tuple(sorted(kept.items)))  # which tells nothing of when they came
         tensors, values = pack(kept.layers)
         # a guess of a small batch could be compared with the list
         if self.batches_ is not None and batches and least_sessions == 1:
@@ -418,8 +417,7 @@ class Recommender(Parameters):
             raise InputError("the state keeps periods apart or not, and this learner the other way")
         for sums in layers.values():
             sums.check(len(items))
-        kept = Kept(tuple(items), layers).over(tuple(sorted(items)))  # older ones came otherwise
-        self.kept_, self.batches_, self.guarded_ = kept, known, guarded
+        self.kept_, self.batches_, self.guarded_ = Kept(tuple(items), layers), known, guarded
         return self
 
     def save(self, path: str | Path, *, least_sessions: int = LEAST_SESSIONS) -> None:
@@ -495,15 +493,20 @@ class Recommender(Parameters):
             )
 
 
-def ranked(scores: Tensor, count: int) -> list[int]:
-    """The places of so many of the largest scores, the best first; ties in their order."""
+def ranked(scores: Tensor, count: int, ties: Tensor) -> list[int]:
+    """The places of so many of the largest scores, the best first; `ties`: who is first of equals.
+
+    >>> ranked(torch.tensor([0.5, 0.7, 0.7]), 2, torch.tensor([0, 2, 1]))
+    [2, 1]
+    """
     order = scores.argsort(descending=True)
     found = scores[order]
     falls = found[:-1] - found[1:] > EXACT * scores.abs().max()
     group = torch.cat([falls.new_zeros(1), falls]).cumsum(0)
     some = group <= group[:count][-1]  # all that tie with the last
-    place = group[some] * len(scores) + order[some]
-    return (place.sort().values[:count] % len(scores)).tolist()
+    key = group[some] * len(scores) + ties[order[some]]
+    places: list[int] = order[some][key.argsort()[:count]].tolist()
+    return places
 
 
 def check_count(name: str, value: int) -> int:

@@ -74,8 +74,14 @@ class Pairs(Additive):
         shape = len(columns), len(columns)
         return self._as(sp.csr_matrix((half.data[kept], (row[kept], column[kept])), shape=shape))
 
+    def grow(self, classes: int) -> Self:
+        """With at least this many items."""
+        more = max(0, classes - self.classes)
+        return replace(self, starts=torch.cat([self.starts, self.starts[-1:].repeat(more)]))
+
     def _combined(self, other: Self, sign: int) -> Self:
-        return self._as(self.half() + sign * other.half())
+        one, two = (each.grow(max(self.classes, other.classes)).half() for each in (self, other))
+        return self._as(one + sign * two)
 
     def _as(self, matrix: Any) -> Self:
         return replace(self, **vars(Pairs.of(matrix, symmetric=self.symmetric)))
