@@ -2,7 +2,8 @@
 
 Seventeen periods. A cycle learns period t - 1 and tests on period t, as `evaluate_ranking` does.
 Hyperparameters of `NextItem` are chosen on sessions of period 0 only, and then fixed. Everything
-is written as one JSON file, and `--page` makes the results of a page of it.
+is written as one JSON file, and `--page` makes the results of a page of it. `--costs` measures anew
+what it costs on a CPU, with the settings of the file, and puts that into it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from paper.diginetica_cost import costs
 from paper.diginetica_page import ASKED, GUARDED, write_page
 from undrift.datasets.folder import find_file
 from undrift.evaluation.cost import peak_memory_mb, reset_peak_memory
@@ -189,6 +191,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--settings", help="JSON of hyperparameters, in place of choosing them")
     parser.add_argument("--most", type=int, help="the first so many sessions of each period only")
     parser.add_argument("--page", type=Path, help="put the results into this page; nothing is run")
+    parser.add_argument("--costs", action="store_true", help="only what it costs on a CPU")
     options = parser.parse_args(arguments)
     if options.page is not None:
         write_page(json.loads(options.out.read_text(encoding="utf-8")), options.page)
@@ -199,7 +202,12 @@ def main(arguments: Sequence[str]) -> int:
     stream = replace(stream, periods=tuple(periods))
     start = perf_counter()
     settings: dict[str, float] = json.loads(options.settings or "{}")
-    found: dict[str, Any] = {"device": options.device, "torch": torch.__version__}
+    if options.costs:
+        found = json.loads(options.out.read_text(encoding="utf-8"))
+        found["cpu"] = costs(stream, settings or found["settings"], TOLERANCE)
+        write_atomically(options.out, (json.dumps(found, indent=1) + "\n").encode())
+        return 0
+    found = {"device": options.device, "torch": torch.__version__}
     found |= {"periods": len(periods), "sessions_per_period": options.most, "tried": []}
     if not settings:
         settings, found["tried"] = chosen(periods[0], options.device)

@@ -41,7 +41,8 @@ def section(found: dict[str, Any]) -> str:
         f"DIGINETICA has {found['periods']} periods. A cycle learns all periods before t and tests "
         f"on period t.{small} The figures are means over {cycles} cycles, in percent. All known "
         "items are ranked, and ties count against us.",
-        f"The settings of `next-item` were chosen on sessions of period 0 alone: {chosen}.",
+        f"The settings of `next-item` were chosen on sessions of period 0 alone: {chosen}. "
+        f"{_defaults(found['settings'])}",
         "",
         "| method | recall@20 | MRR@20 | NDCG@20 | new items | coverage | popularity | kept |",
         "|---|---:|---:|---:|---:|---:|---:|---:|",
@@ -59,7 +60,7 @@ def section(found: dict[str, Any]) -> str:
         "The published rows are of Mi et al., RecSys 2020. New items first appeared in the newest "
         "learned period. Popularity is the share of sessions that have a listed item, as a mean. "
         f"Clicks on items that were not known yet are left out: {shop['mean']['left_out']:.2f} %. "
-        "`next-item` keeps no session.",
+        f"`next-item` keeps no session. {_margin(found['methods'])}",
         "",
         f"`Ease` was not run: an inverse for {last['items']:,} items takes "
         f"{8e-9 * last['items'] ** 2:.1f} GB and {last['items'] ** 3:.0e} operations.",
@@ -71,8 +72,11 @@ def section(found: dict[str, Any]) -> str:
         f"Then an answer takes {cores['answer_s']:.3f} seconds by conjugate gradients to a "
         f"tolerance of {cores['tolerance']:.0e}, and {cores['exact_answer_s']:.3f} seconds to the "
         f"usual one of {NextItem.tolerance:.0e}, as a mean over {ASKED} of the "
-        f"{cores['cases']:,} answers of the period. The process took {cores['peak_mb'] / 1e3:.1f} "
-        "GB of memory at most.",
+        f"{cores['cases']:,} answers of the period. To test the whole period so takes "
+        f"{cores['cases'] * cores['answer_s'] / 60:.0f} minutes, or "
+        f"{cores['cases'] * cores['exact_answer_s'] / 60:.0f} to the usual tolerance. "
+        f"The process took {cores['peak_mb'] / 1e3:.1f} GB of memory at most.",
+        *_costs(found.get("cpu")),
         "",
         "A file leaves out items and pairs of few sessions. The table shows what that costs in the "
         f"last cycle, on {min(GUARDED, cores['sessions']):,.0f} of its sessions, drawn at random. "
@@ -88,6 +92,66 @@ def section(found: dict[str, Any]) -> str:
     ]
     about = "recall over cycles, and over the size of the file"
     return "\n".join([*lines, "", f"![{about}](figures/{FIGURE})"])
+
+
+def _defaults(settings: dict[str, float]) -> str:
+    """Whether a learner has these settings without being told."""
+    here = {name: getattr(NextItem, name) for name in settings}
+    other = ", ".join(
+        f"`{name}` {here[name]:g}" for name in settings if here[name] != settings[name]
+    )
+    same = "The defaults of `NextItem` are the same."
+    return f"The defaults of `NextItem` are others: {other}." if other else same
+
+
+def _margin(methods: dict[str, Any]) -> str:
+    """How far the method is ahead of the strongest simple one."""
+    mine, simple = (
+        [methods[name]["mean"][key] for key in ("recall_20", "mrr_20")]
+        for name in ("next-item", "item-knn")
+    )
+    ahead = " and ".join(f"{one - other:.2f}" for one, other in zip(mine, simple, strict=True))
+    return (
+        f"Item-kNN alone reaches {simple[0]:.2f} / {simple[1]:.2f}. So the margin of NextItem is "
+        f"small: {ahead} points."
+    )
+
+
+def _costs(cpu: dict[str, Any] | None) -> list[str]:
+    """What it costs on a CPU, where that was measured."""
+    if cpu is None:
+        return []
+    learn, prepare = (
+        " to ".join(f"{edge(row[key] for row in cpu['periods']):.1f}" for edge in (min, max))
+        for key in ("learn_cpu_s", "prepare_cpu_s")
+    )
+    wall = sum(row["learn_s"] + row["prepare_s"] for row in cpu["periods"])
+    usual, longest = cpu["forget"]
+    rare, shop = cpu["rare"], cpu["folder"]
+    return [
+        "",
+        f"The rest was measured on a busy machine: {cpu['threads']} threads, and "
+        f"{cpu['memory_gb']:g} GB of address space at most. A period takes "
+        f"{learn} seconds of the processor to learn and "
+        f"{prepare} to prepare. All {len(cpu['periods'])} periods took "
+        f"{wall:.0f} seconds on the wall. The process had {cpu['peak_mb'] / 1e3:.1f} GB in memory "
+        "at most.",
+        "",
+        f"To forget a session of {usual['clicks']:.0f} clicks, its {usual['pairs']:.0f} pairs take "
+        f"{1e3 * usual['pairs_cpu_s']:.0f} ms of the processor, and the pass over the sums takes "
+        f"{1e3 * usual['pass_cpu_s']:.0f} ms. For the longest session, with "
+        f"{longest['clicks']:.0f} clicks and {longest['pairs']:.0f} pairs, it is "
+        f"{1e3 * longest['pairs_cpu_s']:.0f} and {1e3 * longest['pass_cpu_s']:.0f} ms. The "
+        "sessions of others are not read.",
+        "",
+        f"A folder with hashes of names has {shop['bytes'] / 1e6:.0f} MB after the last period. It "
+        f"takes {shop['observe_cpu_s']:.1f} seconds of the processor to observe that period, and "
+        f"{shop['forget_cpu_s']:.1f} to forget one session of it. "
+        f"Of {rare['items']:,} items {rare['few_items']:,} have fewer than "
+        f"{rare['least_sessions']} sessions, and of {rare['pairs']:,} pairs "
+        f"{rare['few_pairs']:,}. The exported file without them has "
+        f"{shop['export_bytes'] / 1e6:.1f} MB.",
+    ]
 
 
 @sheet.house_style

@@ -126,8 +126,10 @@ def imbalance(shown: Shown) -> Iterator[Figure]:
     results = shown.records.results.values()
     counted = {result.spec.place: result.imbalance for result in results if result.imbalance}
     if not counted:
-        why = "the results are of a version that did not record the sizes of the classes"
-        yield missing("imbalance", why if results else "there is no finished run")
+        why = "there is no finished run that was graded by classes"
+        if any(result.matrix.by_class for result in results):
+            why = "the results are of a version that did not record the sizes of the classes"
+        yield missing("imbalance", why)
     for name, streams in pages("imbalance", [s for s in shown.groups if s in counted]):
         here = [(drawn_title(s, stand_in=s in stand_ins(shown)), counted[s]) for s in streams]
         caption = "Rho_t, the nodes of a task's largest class over its smallest."

@@ -147,8 +147,7 @@ def test_the_hashes_of_data_are_the_same_for_ever() -> None:
     assert content_hash(Batch.of(graph), KEY) == "f23bdb5e14ef13a9b48a090d57b40eed"
     assert content_hash(Batch.of(graph), bytes(32)) != content_hash(Batch.of(graph), KEY)
     nodes = [-4991716086640238088, -989435902888634075, -756746950078120959]
-    assert node_hashes(["a", "b", 3], KEY).tolist() == node_hashes([3, "b", "a"], KEY).tolist()
-    assert node_hashes(["a", "b", 3], KEY).tolist() == nodes
+    assert sorted(node_hashes(["a", "b", 3], KEY).tolist()) == nodes
 
 
 def test_a_hash_knows_no_order_and_no_form() -> None:

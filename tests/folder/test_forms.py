@@ -90,7 +90,7 @@ def test_a_node_of_a_graph_folder_goes_by_its_tables(folder: LearnerFolder, desk
     folder.observe(papers)
     with pytest.raises(InputError, match="give the tables that it was imported from"):
         folder.forget_node("a2-3", [papers])
-    assert folder.forget_node("a2-3", [files]).outcome == "erased"
+    assert folder.forget_node("a2-3", [files, desk.month(1)]).outcome == "erased"
     clean = like(folder, "clean")
     clean.observe(desk.month(1))
     clean.observe(folder.read(files).without("a2-3"))

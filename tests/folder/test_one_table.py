@@ -43,7 +43,7 @@ def test_a_patient_is_erased_as_if_he_never_came(ward: LearnerFolder, tmp_path: 
     never.observe(more, **READING)
     never.observe(left)
     mixed = dict(reversed(some(columns, list(reversed(range(30)))).items()))  # the same content
-    done = ward.forget_node("p0-7", [write(tmp_path / "mixed.csv", mixed)])
+    done = ward.forget_node("p0-7", [write(tmp_path / "mixed.csv", mixed), more])
     assert done.outcome == "erased"
     assert_same(ward, never, more)
     ward.forget(left)  # the batch as it is now

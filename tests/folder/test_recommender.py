@@ -45,13 +45,71 @@ def test_somebody_is_forgotten_as_if_never_there(shop: RecommenderFolder, who: s
     left = as_interactions(OFTEN, time=None, user="user").without(**given)
     wanted = NextItem().observe(left).observe((list("xxyy"), list("abbc")))
     assert shop.learner().scores([["a"]]).tolist() == wanted.scores([["a"]]).tolist()
-    with pytest.raises(InputError, match=f"{kind} was taken out of it, so leave out its rows"):
-        shop.forget(OFTEN)
     assert shop.history()[-1].verb == f"forget-{kind}"
     (erased,) = shop.audit().erased
     assert f"step 3 of {shop.history()[-1].time[:10]}: forget-{kind}, 1 batch out, 1 in" in erased
-    shop.forget(left)  # as it is now
+    with pytest.raises(InputError, match="already in a corrected version"):
+        shop.observe(OFTEN)
+    shop.forget(OFTEN if kind == "user" else left)  # as it was, or as it is now
     assert shop.learner().sessions_ == 2
+
+
+def test_a_table_of_before_an_erasure_is_known(shop: RecommenderFolder, tmp_path: Path) -> None:
+    plain = RecommenderFolder.new(tmp_path / "plain")  # without hashes of names
+    plain.observe(OFTEN, **HOW)
+    for who in ("user u0", "item d", "session s3"):
+        assert shop.forget_node(who, [OFTEN]).outcome == "erased"
+    assert shop.forget_node("session s3", [OFTEN]).outcome == "never here"
+    more = {name: [*cells, new] for (name, cells), new in zip(OFTEN.items(), "xya", strict=True)}
+    shop.revise(OFTEN, more)  # who was erased stays out
+    left = as_interactions(more, time=None, user="user")
+    left = left.without(["s3"], users=["u0"], items=["d"])
+    assert shop.learner().sums().counts.tolist() == NextItem().observe(left).counts_.tolist()
+    plain.forget_node("session s3", [OFTEN])
+    with pytest.raises(InputError, match="session was taken out of it, so leave out its rows"):
+        plain.forget(OFTEN)
+
+
+def test_a_batch_is_found_by_the_columns_it_was_read_with(tmp_path: Path) -> None:
+    shop = RecommenderFolder.new(tmp_path / "shop", remember_nodes=True)
+    march = OFTEN | {"month": [3] * len(OFTEN["item"])}
+    april = clicks("bc", start=20, user="v")
+    april |= {"month": [4, 4], "visit": april.pop("session")}
+    shop.observe(march, in_order=True)
+    shop.observe(april, user="user", period="month", session="visit")
+    with pytest.raises(InputError, match="already, read in another way"):
+        shop.observe(march, session="session")
+    assert shop.forget_node("session s1", [march]).outcome == "erased"
+    assert shop.forget_node("user u6", [march]).outcome == "erased"
+    assert shop.forget_node("user u6").outcome == "never here"  # users are known from now on
+    with pytest.raises(InputError, match="no column 'visit'"):
+        shop.forget({name: march[name] for name in ("session", "item")})
+    shop.revise(march, march, period="", session="session")
+    left = as_interactions(march, time=None).without(["s1", "s6"])
+    shop.forget(april)
+    assert shop.learner().sums().counts.tolist() == NextItem().observe(left).counts_.tolist()
+    (held,) = shop.show().record.batches
+    assert (held.users, held.columns["period"], held.columns["session"]) == (True, None, "session")
+
+
+def test_batches_read_without_users_cannot_tell(tmp_path: Path, capsys: Any) -> None:
+    shop = RecommenderFolder.new(tmp_path / "shop", remember_nodes=True)
+    april = clicks("bc", start=20)
+    assert not shop.observe(OFTEN, in_order=True).notes
+    (note,) = shop.observe(april, user="user").notes
+    assert "was read with users, unlike the last batch (step 1" in note
+    assert not shop.observe(clicks("ab", start=30, user="v")).notes
+    (note,) = shop.observe(clicks("ab", start=40, user="v"), user="").notes
+    assert "was read without users" in note
+    shop.forget(clicks("ab", start=40, user="v"))
+    for given, told in ((), "is not erased yet"), ((april,), "and others may hold it"):
+        found = shop.forget_node("user u0", given, user="user")
+        assert found.outcome == "waiting"
+        assert [held.step for held in found.unsure] == [1]
+        sentences = " ".join(found.sentences("shop"))
+        assert told in sentences
+        assert "1 batch read without users holds 'user u0' (--user-column names" in sentences
+    assert shop.forget_node("session s99").outcome == "never here"  # of sessions all can tell
 
 
 def test_what_leaves_is_guarded_and_the_folder_goes_on(

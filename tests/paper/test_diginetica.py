@@ -34,6 +34,15 @@ def test_the_command_writes_all_that_the_page_shows(tmp_path: Path, capsys, monk
     assert found["thresholds"][0]["bytes"] > found["thresholds"][-1]["bytes"]
     assert found["settings"] in [{k: t[k] for k in found["settings"]} for t in found["tried"]]
 
+    monkeypatch.setattr("resource.setrlimit", lambda *limit: None)  # it would stay for all tests
+    assert main(["--data", str(tmp_path / "clicks.npz"), "--out", str(out), "--costs"]) == 0
+    cpu = json.loads(out.read_text())["cpu"]
+    assert [row["sessions"] for row in cpu["periods"]] == [60, 60]
+    assert cpu["rare"]["items"] == len(set(shop.items))
+    usual, longest = cpu["forget"]
+    lengths = np.diff(shop.starts)[shop.periods == 2]
+    assert longest["clicks"] == lengths.max() > usual["clicks"]
+
     page = tmp_path / "page.md"
     page.write_text("# Page\n")
     for _ in range(2):  # the second time in the place of the first
@@ -41,4 +50,6 @@ def test_the_command_writes_all_that_the_page_shows(tmp_path: Path, capsys, monk
     text = page.read_text()
     assert text.count("## Results") == text.count(BEGIN) == text.count(END) == 1
     assert all(f"| {title} (published) | {r:.2f} |" in text for title, (r, _) in PUBLISHED.items())
+    assert f"Of {cpu['rare']['items']} items {cpu['rare']['few_items']} have fewer" in text
+    assert "The defaults of `NextItem` are others: `decay`" in text or "are the same" in text
     assert (tmp_path / "figures" / "recommendation.svg").is_file()

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from undrift.cells import as_text
 from undrift.learners.registry import RECOMMENDERS, make_learner
 from undrift.recommend import Interactions, as_interactions
+from undrift.recommend.base import ranked
 
 ITEMS = ["a", "b", 7, 0.5, "é", "日本", "nan", "two words"]
 Sessions = dict[str, tuple[str, list[Any]]]  # by name: the user and the items
@@ -136,3 +137,17 @@ def test_any_history_of_verbs_equals_one_training(name: str, half_life: Any, see
     exact = pooled.scores(histories)[:, order]
     near = 1e-9 * max(1e-9, float(exact.abs().max()))
     torch.testing.assert_close(shop.scores(histories), exact, rtol=0, atol=near)
+    for best, same in zip(*(x.recommendations(histories) for x in (shop, pooled)), strict=True):
+        assert [item for item, _ in best] == [item for item, _ in same]
+
+
+def test_ties_go_by_name_whatever_the_history_and_the_rounding() -> None:
+    gone = as_interactions((["gone"], ["d"]))
+    some = as_interactions((list("xxyz"), list("abcd")))
+    shop = make_learner("next-item", ridge=1.0).observe(gone).observe(some).forget(gone)
+    assert [item for item, _ in shop.recommend(["a"], k=3)] == ["b", "a", "c"]
+    shop = make_learner("popularity").observe(gone).observe(some).forget(gone)
+    assert [item for item, _ in shop.recommend(["d"])] == ["a", "b", "c", "d"]
+    rounded = torch.tensor([0.5, 0.7, 0.7 + 1e-12, 0.5 - 1e-12], dtype=torch.float64)
+    ties = torch.tensor([1, 3, 2, 0])
+    assert [ranked(rounded, k, ties) for k in (1, 3, 9)] == [[2], [2, 1, 3], [2, 1, 3, 0]]

@@ -85,6 +85,19 @@ def test_the_report_draws_every_series_and_runs_without_a_matrix(tmp_path: Path)
     assert "AUROC" in (tmp_path / "out" / "tables" / "other-runs.md").read_text()
 
 
+def test_runs_of_sessions_alone_are_not_graded_by_class_and_node(tmp_path: Path) -> None:
+    shop = made([], SERIES_ALONE | {"series": {"recall_20": [50.0]}}, method="ease", stream="shop")
+    save_result(shop, tmp_path / "runs")
+    report = write_report(load_records(tmp_path / "runs"), tmp_path / "out")
+    tables = sorted(path.name for path in (tmp_path / "out" / "tables").iterdir())
+    assert tables == ["other-runs.csv", "other-runs.md", "other-runs.tex"]
+    page = report.page.read_text()
+    assert "recall@20" in page
+    assert "by class." not in page
+    assert 'class="grading"' not in page
+    assert not [why for why in report.left_out if "did not record the sizes" in why]
+
+
 def test_the_terminal_shows_steps_and_their_mean() -> None:
     text = StringIO()
     Console(width=80, file=text).print(terminal.series_table(list(runs().values())[1]))

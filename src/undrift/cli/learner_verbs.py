@@ -41,7 +41,7 @@ def new(
 
     :param folder: The folder to make.
     :param method: What to learn with; "undrift methods" lists them and which of them forget and
-        merge. Two learn from clicks and recommend items: next-item and ease.
+        merge. Those of the family recommend learn from clicks and recommend items.
     :param settings: A hyperparameter, as name=value; repeat it for more.
     :param like: Merge with this folder later: copies its method, settings, plan, columns, scale
         and key, but no data. Make the new folder beside it, then carry it to the other site empty.
@@ -224,10 +224,10 @@ def forget(
 
     Exit codes of --node, --session, --user and --item:
 
-        0  erased from every batch that is known to hold it
+        0  erased: no batch holds it
         4  never here, or erased before
         5  not in the batches given
-        6  other batches that hold it must be given too
+        6  other batches that hold it, or may, must be given too
 
     :param files: NODES EDGES of the batch to forget, or one .npz or .pt file, or a graph folder; or
         CLICKS.

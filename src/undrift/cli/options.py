@@ -78,8 +78,8 @@ class Columns(GraphColumns):
     :param session_column: The column of sessions (default "session").
     :param item_column: The column of items (default "item").
     :param time_column: The column of times (default "time").
-    :param user_column: The column of users.
-    :param period_column: The column of periods, in which half_life counts.
+    :param user_column: The column of users; "" for none from now on.
+    :param period_column: The column of periods, in which half_life counts; "" for none.
     :param in_order: Rows are in the order of the clicks and have no time.
     """
 

@@ -124,7 +124,7 @@ class Draft(Steps):
             self.facts["dropped_edges"] = dropped
         self.enter(held)
         if self.record.remember_nodes:
-            self.nodes[held.data] = node_hashes(batch.ids.tolist(), self.keys[0])
+            self.nodes[held.data] = np.sort(node_hashes(batch.ids.tolist(), self.keys[0]))
             if has_noise(self.learner):
                 releases.check_unspent(self.folder, self.nodes, held.data, batch.where)
         if str(batch.repairs):

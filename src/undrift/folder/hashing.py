@@ -95,9 +95,9 @@ def spellings(name: str, *, kind: bool = False) -> list[str]:
 
 
 def node_hashes(ids: Iterable[object], key: bytes) -> Array:
-    """A hash of 8 bytes per node id, sorted, as int64."""
+    """A hash of 8 bytes per node id, as int64."""
     words = [
         blake2b(str(name).encode(), key=key, digest_size=8, person=b"undrift node").digest()
         for name in ids
     ]
-    return np.sort(np.frombuffer(b"".join(words), dtype=">i8").astype(np.int64))
+    return np.frombuffer(b"".join(words), dtype=">i8").astype(np.int64)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, ClassVar, Literal, Self
@@ -204,7 +205,7 @@ class Folder:
         if nodes is None:
             return self._change("forget", batch, None, reading, progress)
         with self._drafting() as draft:
-            found = draft.take(reading).read(batch)
+            found = draft.take(reading).observed(batch)
             listed = listed_nodes(nodes)
             what = next((draft.asked(node)[0] for node in listed), "node")
             draft.change(found, found.without(*listed), progress, erasing=True)
@@ -228,7 +229,7 @@ class Folder:
         whole = before is None or after is None
         with self._drafting() as draft:
             draft.take(reading)
-            old = None if before is None else draft.read(before, whole=whole)
+            old = None if before is None else draft.observed(before, whole=whole)
             new = None if after is None else draft.take(said).read(after, whole=whole)
             draft.change(old, new, progress)
             return draft.commit(verb, progress)
@@ -255,7 +256,7 @@ class Folder:
         with self._drafting() if batches else nullcontext(self._loaded()) as draft:
             what, name = draft.asked(node)
             names = spellings(name, kind=self.row == "session")
-            for batch in map(draft.take(reading).read, batches):
+            for batch in map(draft.take(reading).observed, batches):
                 there = next(filter(batch.has, names), None)
                 smaller = batch if there is None else batch.without(there)
                 if there is not None and getattr(batch, "numbered", False):
@@ -271,17 +272,17 @@ class Folder:
             held = {each: draft.holders(each) for each in names}
             meant += filter(held.get, names)
             waiting = list({batch.data: batch for some in held.values() for batch in some}.values())
-            # the others were seen just now, or have hashes
-            may = {held.data for held in draft.version.record.batches} - seen - draft.nodes.keys()
+            blind = draft.blind(what)
+            # the others were seen just now, or can tell
+            may = {held.data for held in draft.version.record.batches} & blind.keys() - seen
             unsure = [held for held in draft.record.batches if held.data in may]
-            outcome: Outcome = "never here"
-            if done:
-                outcome = "waiting" if waiting else "erased"
-            elif waiting or unsure:
-                outcome = "not in this batch" if lacking else "waiting"
+            outcome: Outcome = "erased" if done else "never here"
+            if waiting or unsure:
+                outcome = "not in this batch" if lacking and not done else "waiting"
             step = draft.commit(f"forget-{what}", progress) if done else None
         others = tuple(dict.fromkeys(each for each in meant if each != name))
-        return Erasure(outcome, name, step, waiting, unsure, tuple(lacking), self.files, others)
+        given = self.files, others, blind
+        return Erasure(outcome, name, step, waiting, unsure, tuple(lacking), *given)
 
     def merge(self, *others: str | Path | Folder, progress: Progress = silent) -> Step:
         """Add what the learners of other folders know, as if this one had observed their batches.
@@ -333,8 +334,8 @@ Outcome = Literal["erased", "never here", "not in this batch", "waiting"]
 class Erasure:
     """What came of erasing a node; `step` is None where nothing was changed.
 
-    `waiting` are batches that hold it, `unsure` those that may: without hashes of ids nobody can
-    tell.
+    `waiting` are batches that hold it, `unsure` those that may: nobody can tell, and `blind` says
+    why and what is the way out.
     """
 
     outcome: Outcome
@@ -345,17 +346,20 @@ class Erasure:
     lacking: tuple[str, ...]  # the batches that were given and do not hold it
     files: str  # what those of a batch are called
     others: tuple[str, ...] = ()  # ids that were taken for it: other blanks or Unicode forms
+    blind: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # by `Held.data`
 
     def sentences(self, folder: str) -> list[str]:
         """What to tell the one who asked: a sentence, and the batches that are asked for."""
         node, given = repr(self.node), ", ".join(self.lacking)
-        out = f"{node} is out of the batches that were given"
+        waits = f"{node} is not erased yet" if self.waiting else "nothing was erased"
+        if self.step and not self.waiting:
+            waits = f"{node} is out of the batches that were given, and others may hold it"
         said = {
-            "erased": out if self.unsure else f"no batch holds {node} now: it is erased",
+            "erased": f"no batch holds {node} now: it is erased",
             "never here": f"{node} is in no batch of {folder}: it was never here, or was erased "
             "before; nothing was changed",
             "not in this batch": f"nothing was erased: {node} is not in {given} as observed",
-            "waiting": f"{node} is not erased yet" if self.waiting else "nothing was erased",
+            "waiting": waits,
         }
         lines = [f"{other!a} is taken for {self.node!a}" for other in self.others]
         lines.append(said[self.outcome])
@@ -364,13 +368,11 @@ class Erasure:
             many = counted(len(self.waiting), "batch", "batches")
             lines.append(f"{many} {hold} {node}; give {them} again as --batch {self.files}:")
             lines += [f"  {held}" for held in self.waiting]
-        if self.unsure:
-            others = counted(len(self.unsure), "batch", "batches")
-            hold = "hold" if len(self.unsure) > 1 else "holds"
+        for (why, way), times in Counter(self.blind[held.data] for held in self.unsure).items():
+            others, hold = counted(times, "batch", "batches"), "hold" if times > 1 else "holds"
             lines.append(
-                f"{folder} cannot tell whether {others} without hashes of ids {hold} {node} "
-                "(new --remember-nodes keeps them); give every one that may, as --batch "
-                f"{self.files}"
+                f"{folder} cannot tell whether {others} {why} {hold} {node} ({way}); give every "
+                f"one that may, as --batch {self.files}"
             )
         return lines
 

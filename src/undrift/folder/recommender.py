@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple, Self
+
+import numpy as np
 
 from undrift.errors import InputError
 from undrift.folder.hashing import node_hashes
@@ -27,25 +30,33 @@ _KINDS = {"session": "VARCHAR", "rank": "BIGINT", "item": "VARCHAR", "score": "D
 
 @dataclass(frozen=True, eq=False)
 class Clicks:
-    """Interactions and what a sentence calls them; somebody in it is "session s17", "user u9"."""
+    """Interactions and what a sentence calls them; somebody in it is "session s17", "user u9".
+
+    `columns`: how a table was read. `told`: the same with users, where they were not observed and
+    the table has them. `lost`: who is in the table and was forgotten since, so not in here.
+    """
 
     clicks: Interactions
     where: str = "this batch"
+    columns: dict[str, Any] = field(default_factory=dict)
+    told: Clicks | None = None
+    lost: tuple[str, ...] = ()
 
     def has(self, node: object) -> bool:
         """Whether this session, user or item is in it."""
         kind, name = _who(node)
-        if kind == "user" and self.clicks.users is None:
-            self.clicks.places(users=[name])  # which says what is missing
-        return bool((getattr(self.clicks, f"{kind}s") == name).any())
+        clicks = (self.told or self).clicks
+        if kind == "user" and clicks.users is None:
+            clicks.places(users=[name])  # which says what is missing
+        return bool((getattr(clicks, f"{kind}s") == name).any())
 
     def without(self, *nodes: object) -> Clicks:
         """The clicks without those of these sessions and users, and on these items."""
-        left = self.clicks
+        gone: dict[str, Any] = {}
         for kind, name in map(_who, nodes):
-            gone: Any = {f"{kind}s": [name]}
-            left = left.without(**gone)
-        return Clicks(left, self.where)
+            gone.setdefault(f"{kind}s", []).append(name)
+        left = self.told or self
+        return replace(left, clicks=left.clicks.without(**gone), lost=())
 
     def names(self) -> list[str]:
         """All that can be asked for by name."""
@@ -81,16 +92,57 @@ class ShopDraft(Steps):
         """The clicks of a file or a table, as the folder reads them."""
         if isinstance(source, Clicks):
             return source
-        how = self.record.reading.model_dump(include=set(self.reads)) | changed
-        if how.pop("in_order"):
-            how["time"] = None
+        columns = self.columns | changed
         where = str(source) if isinstance(source, str | Path) else "this batch"
-        return Clicks(as_interactions(source, **how), where)
+        return Clicks(as_interactions(source, **columns), where, columns)
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """How a table is read now."""
+        said = self.record.reading.model_dump(include=set(self.reads))
+        how = {name: value or None for name, value in said.items()}  # "" takes a name back
+        return how | ({"time": None} if how.pop("in_order") else {})
+
+    def observed(self, source: Any, *, whole: bool = False) -> Clicks:
+        """See `Steps.observed`: by its columns of then, and without rows that were forgotten since.
+
+        These are told by the hashes of names that the folder remembers.
+        """
+        held: Any = (held.columns for held in self.record.batches)
+        for columns in {str(how): how for how in (self.columns, *held)}.values():
+            with suppress(InputError):
+                batch = self.read(source, **columns)
+                if self.find(batch) is None:
+                    batch = self.left_of(batch)
+                if batch.clicks.users is None and (user := self.columns["user"]):
+                    with suppress(InputError):  # the table does not tell
+                        told = self.read(source, **columns | {"user": user})
+                        batch = replace(batch, told=told.without(*batch.lost))
+                return batch
+        return self.read(source)  # that nobody knows
+
+    def left_of(self, batch: Clicks) -> Clicks:
+        """What a batch that is in holds of these clicks; that there is none is an error."""
+        names, sessions = batch.names(), len(batch.clicks.sessions)
+        for key in self.keys:
+            hashes = node_hashes(names, key)
+            for held in self.record.batches:
+                there = np.isin(hashes, self.nodes.get(held.data, ()))
+                if there[:sessions].sum() == held.rows:
+                    lost = tuple(np.array(names, object)[~there].tolist())
+                    left = batch.without(*lost)
+                    if self.find(left) is not None:
+                        return replace(left, lost=lost)
+        raise InputError("there is none")
 
     def content_hash(self, batch: Clicks, key: bytes) -> str:
         """Of names, order, users and periods; not of the times."""
         digest = batch.clicks.digest.encode()
         return blake2b(digest, key=key, digest_size=16, person=b"undrift click").hexdigest()
+
+    def forms(self, batch: Clicks) -> list[Clicks]:
+        """See `Steps.forms`: users and periods make no other batch."""
+        return [batch, Clicks(replace(batch.clicks, users=None, periods=None))]
 
     def add(self, batch: Clicks, instead_of: Held | None = None) -> Held:
         """Enter a batch into the record; its period is its number, or that of what it corrects."""
@@ -98,11 +150,27 @@ class ShopDraft(Steps):
         held = self.new_entry(batch, instead_of).changed(
             rows=len(batch.clicks.sessions),
             clicks=len(batch.clicks),
+            users=batch.clicks.users is not None,
+            columns=batch.columns,
             period=newest + 1 if instead_of is None else instead_of.period,
         )
+        last = self.record.batches[-1:]
+        if instead_of is None and [each.users for each in last] == [not held.users]:
+            self.notes.append(
+                f"{batch.where} was read {'with' if held.users else 'without'} users, unlike the "
+                f"last batch ({last[0]}); one without cannot tell whether it holds a user"
+            )
         if self.record.remember_nodes:
-            self.nodes[held.data] = node_hashes(batch.names(), self.keys[0])
+            self.nodes[held.data] = np.sort(node_hashes(batch.names(), self.keys[0]))
         return self.enter(held)
+
+    def blind(self, what: str) -> dict[str, tuple[str, str]]:
+        """See `Steps.blind`; sessions that came without users tell nothing of users."""
+        found = super().blind(what)
+        if what == "user":
+            why = "read without users", "--user-column names their column"
+            found |= {held.data: why for held in self.record.batches if not held.users}
+        return found
 
     def learned(self, batch: Clicks, held: Held) -> Interactions:
         """The clicks as the learner sees them."""
@@ -118,6 +186,8 @@ class ShopDraft(Steps):
         if old is None:
             return
         held = self.held(old)
+        if new is not None and old.lost:  # who was forgotten stays so
+            new = new.without(*{*old.lost} & {*new.names()})
         before = self.learned(old, held)
         self.remove(held)
         if new is None:

@@ -90,6 +90,8 @@ class Held(_Frozen):
     labels: dict[str, int] = {}  # labelled nodes by class name
     rows: int = 0  # training nodes among them; sessions, where rows are sessions
     clicks: int = 0
+    users: bool = False  # whether its sessions came with their users
+    columns: dict[str, str | None] = {}  # how its table of clicks was read
     period: int = 0  # the number of the batch, where age counts in batches
     instead: dict[str, str] = {}  # small classes, and what they are learned as: "" is without label
     tested: int = 0  # of those whose class was known: predicted before they were learned

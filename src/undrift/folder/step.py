@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -107,6 +108,14 @@ class Steps:
         self.record = self.record.changed(reading=self.record.reading.changed(**said))
         return self
 
+    def observed(self, source: Any, *, whole: bool = False) -> Any:
+        """The batch that is meant, which is in, as it was observed."""
+        return self.read(source, whole=whole)
+
+    def forms(self, batch: Any) -> list[Any]:
+        """The batch, and what else is no other batch: it would be counted twice."""
+        return [batch]
+
     def held(self, batch: Any) -> Held:
         """The observed batch that has this data; where there is none, the list of those there."""
         if there := self.find(batch):
@@ -130,19 +139,22 @@ class Steps:
 
     def new_entry(self, batch: Any, instead_of: Held | None = None) -> Held:
         """The entry of a batch to come; one that is in, or was before a correction, is an error."""
-        hashes = [self.content_hash(batch, key) for key in self.keys]
-        data, same = hashes[0], set(hashes)
-        there = next((held for held in self.record.batches if held.hashes & same), None)
+        hashes = [[self.content_hash(x, key) for key in self.keys] for x in self.forms(batch)]
+        data, same, every = hashes[0][0], {*hashes[0]}, {*chain(*hashes)}
+        there = next((held for held in self.record.batches if held.hashes & every), None)
         if there is not None:
             now_ = "" if there.content in same else " in a corrected version"
+            now_ = now_ if there.hashes & same else ", read in another way"
             raise InputError(
                 f"{batch.where} is in {self.folder} already{now_} ({there}), and counting it twice "
                 "would be wrong; nothing was changed"
             )
         self.note_return(batch.where, data)
-        before = () if instead_of is None else tuple(sorted(instead_of.hashes - same))
+        before = every if instead_of is None else every | instead_of.hashes
         step = self.record.entry.step + 1
-        return Held(data=data, content=data, step=step, time=now(), before=before)
+        return Held(
+            data=data, content=data, step=step, time=now(), before=tuple(sorted(before - same))
+        )
 
     def enter(self, held: Held) -> Held:
         """A batch into the record."""
@@ -171,6 +183,11 @@ class Steps:
         wanted = [node_hashes([node], key)[0] for key in self.keys]
         there = {data for data, hashes in self.nodes.items() if np.isin(wanted, hashes).any()}
         return [held for held in self.record.batches if held.data in there]
+
+    def blind(self, what: str) -> dict[str, tuple[str, str]]:
+        """Why some batches cannot tell whether they hold somebody of this kind, and the way out."""
+        why = "without hashes of ids", "new --remember-nodes keeps them"
+        return {held.data: why for held in self.record.batches if held.data not in self.nodes}
 
     def check_alone(self, node: str, where: str, given: int) -> None:
         """Refuse a number for a name where several batches have a row of this number."""

@@ -19,6 +19,7 @@ from undrift.checks import checked
 from undrift.errors import InputError
 from undrift.learners.ledger import Ledger
 from undrift.learners.parameters import Parameters, check_positive
+from undrift.learners.reading import EXACT
 from undrift.machine import check_device
 from undrift.recommend.interactions import Array, Histories, Interactions, as_interactions, as_name
 from undrift.recommend.sums import TOGETHER, ItemSums, Pairs, sessions_by_items
@@ -51,10 +52,14 @@ class Kept:
         """With other sums, aligned by name: new items get new columns, old ones do not move."""
         items = tuple(dict.fromkeys((*self.items, *other.items)))
         layers = dict(self.layers)
-        for age, sums in other.layers.items():
-            there, moved = layers.get(age, sums.emptied()), arranged(sums, other.items, items)
-            layers[age] = there + moved if sign > 0 else there - moved
+        for age, sums in other.over(items).layers.items():
+            there = layers.get(age, sums.emptied())
+            layers[age] = there + sums if sign > 0 else there - sums
         return Kept(items, {age: layers[age].grow(len(items)) for age in sorted(layers)})
+
+    def over(self, items: tuple[str, ...]) -> Kept:
+        """With a column for each of these items, in their order."""
+        return Kept(items, {k: arranged(s, self.items, items) for k, s in self.layers.items()})
 
     def checked(self) -> Kept:
         """Without items that no session stands behind; below zero is an error."""
@@ -65,13 +70,7 @@ class Kept:
             )
         some = {age: sums for age, sums in self.layers.items() if sums.sessions}
         counts = sum((sums.counts for sums in some.values()), torch.zeros(len(self.items)))
-        items = tuple(self.items[i] for i in counts.nonzero().flatten())
-        return Kept(items, {age: arranged(sums, self.items, items) for age, sums in some.items()})
-
-    def by_name(self) -> Kept:
-        """With the items in sorted order, which tells nothing of when they came."""
-        items = tuple(sorted(self.items))
-        return Kept(items, {k: arranged(s, self.items, items) for k, s in self.layers.items()})
+        return Kept(self.items, some).over(tuple(self.items[i] for i in counts.nonzero().flatten()))
 
 
 @dataclass(kw_only=True)
@@ -323,6 +322,7 @@ class Recommender(Parameters):
     ) -> list[tuple[str, float]]:
         """The k items with the largest scores, the best first, each with its score.
 
+        Scores that differ by rounding alone (by `EXACT` of the largest) are ties, which go by name.
         `exclude`: items to leave out, or "history" for those of the history. Without a known item
         in the history there is nothing to go by, and the list is empty.
         """
@@ -340,14 +340,15 @@ class Recommender(Parameters):
             raise InputError(f"exclude is a list of items or 'history', not {exclude!r}")
         self.settle()  # which says if nothing was observed
         asked, known = Histories.of(histories), {*self.items_}
+        by_name = torch.tensor(np.argsort(np.argsort(np.array(self.items_, dtype=object))))
         always = set() if isinstance(exclude, str | None) else {*map(as_name, exclude)}
         width = max(1, _AT_ONCE // max(1, len(known)))
         for start in range(0, len(asked), width):
             for place, scores in enumerate(self.scores(asked[start : start + width]).cpu(), start):
                 history = {*asked.names(place)}
                 out = history if isinstance(exclude, str) else always
-                order = scores.argsort(descending=True, stable=True)[: k + len(out)].tolist()
-                found = [(self.items_[i], float(scores[i])) for i in order if history & known]
+                order = ranked(scores, k + len(out), by_name) if history & known else []
+                found = [(self.items_[i], float(scores[i])) for i in order]
                 yield [each for each in found if each[0] not in out][:k]
 
     def explain(self, history: Sequence[str], item: str) -> list[tuple[str, float]]:
@@ -384,7 +385,8 @@ class Recommender(Parameters):
         kept = self.kept_
         if check_count("least_sessions", least_sessions) > 1:
             layers = {age: sums.guarded(least_sessions) for age, sums in kept.layers.items()}
-            kept = Kept(kept.items, layers).checked().by_name()
+            kept = Kept(kept.items, layers).checked()
+            kept = kept.over(tuple(sorted(kept.items)))  # which tells nothing of when they came
         tensors, values = pack(kept.layers)
         # a guess of a small batch could be compared with the list
         if self.batches_ is not None and batches and least_sessions == 1:
@@ -489,6 +491,22 @@ class Recommender(Parameters):
                 "can be taken out of it exactly; forget in the whole state, which "
                 "save(path, least_sessions=1) writes, and write this one again"
             )
+
+
+def ranked(scores: Tensor, count: int, ties: Tensor) -> list[int]:
+    """The places of so many of the largest scores, the best first; `ties`: who is first of equals.
+
+    >>> ranked(torch.tensor([0.5, 0.7, 0.7]), 2, torch.tensor([0, 2, 1]))
+    [2, 1]
+    """
+    order = scores.argsort(descending=True)
+    found = scores[order]
+    falls = found[:-1] - found[1:] > EXACT * scores.abs().max()
+    group = torch.cat([falls.new_zeros(1), falls]).cumsum(0)
+    some = group <= group[:count][-1]  # all that tie with the last
+    key = group[some] * len(scores) + ties[order[some]]
+    places: list[int] = order[some][key.argsort()[:count]].tolist()
+    return places
 
 
 def check_count(name: str, value: int) -> int:

@@ -191,7 +191,7 @@ class Interactions:
         if self.users is None:
             raise InputError(
                 "these interactions do not say who the users are; name the column, as in "
-                "as_interactions(table, user='user')"
+                "as_interactions(table, user='user') (--user-column user)"
             )
         return mask | _named(self.users, users, "user")
 

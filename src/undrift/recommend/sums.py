@@ -64,8 +64,15 @@ class Pairs(Additive):
 
     def select(self, columns: Sequence[int]) -> Self:
         """These items in this order; -1 is one without entries."""
-        padded = self.grow(self.classes + 1).whole()  # its last item, at -1, has no entries
-        return self._as(padded[columns][:, columns])
+        place = np.full(self.classes + 1, -1)
+        place[[*columns]] = np.arange(len(columns))
+        place[-1], half = -1, self.half().tocoo()
+        row, column = place[half.row], place[half.col]
+        kept = (row >= 0) & (column >= 0)
+        if self.symmetric:
+            row, column = np.maximum(row, column), np.minimum(row, column)
+        shape = len(columns), len(columns)
+        return self._as(sp.csr_matrix((half.data[kept], (row[kept], column[kept])), shape=shape))
 
     def grow(self, classes: int) -> Self:
         """With at least this many items."""

@@ -65,7 +65,9 @@ def _plans(records: Records, progress: Progress) -> list[PlanTable]:
     for plan in with_progress(manifests, "comparing", progress):
         first = known[plan.plan].first_metric if plan.plan in known else ""
         metrics = sorted(METRICS, key=lambda key: key != first)
-        tables = {g: compare(records.results, plan, metrics=metrics, grading=g) for g in GRADINGS}
+        runs = [records.results[cell.run] for cell in plan.cells if cell.run in records.results]
+        ways = GRADINGS if any(run.matrix.by_node for run in runs) else GRADINGS[:1]
+        tables = {g: compare(records.results, plan, metrics=metrics, grading=g) for g in ways}
         if tables["class"].rows and tables["class"].streams:
             made.append(PlanTable(plan, tables))
     return made
