@@ -11,7 +11,6 @@ from undrift.learners.ledger import Ledger
 from undrift.learners.old_states import as_of_today
 from undrift.learners.parameters import Parameters
 from undrift.learners.registry import recorded_name
-from undrift.machine import check_device
 from undrift.storage.state import State, pack, unpack
 
 Verb = Literal["returns", "forgets", "merges"]
@@ -47,11 +46,6 @@ class AnyLearner(Parameters):
         super().__init_subclass__(**more)
         if "name" in vars(cls) and "display" not in vars(cls):
             cls.display = cls.name
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "device" and isinstance(value, str):  # `Parameters` says what else is wrong
-            check_device(value)
-        super().__setattr__(name, value)
 
     def _empty(self) -> bool:
         """Whether nothing is known."""

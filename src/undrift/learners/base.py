@@ -110,7 +110,7 @@ class Learner(Reading):
         task = self.as_task(batch)
         self._check_task(task)
         moved = self._moved(task)
-        known = self._ledger().observed(self._digest(moved), again=again)
+        known = self._ledger().observed(batch_digest(moved), again=again)
         units = task.graph.encoding if self.learned_ is None else self.scaling_
         note = self.plan_note(task)
         self.learned_, self.batches_ = self._learn(moved, progress), known
@@ -151,7 +151,7 @@ class Learner(Reading):
             return self
         after = _isolating(moved, gone)  # of a table, all at once: links are made anew
         changed = changed_by_isolating(there, after, _index(there, gone[len(out) :]))
-        digests = self._digest(moved), self._digest(left)
+        digests = batch_digest(moved), batch_digest(left)
         known = self._ledger().exchanged(held, digests[0], gone, digests[1], again=True)
         self._exchange(there, after, changed, known, progress)
         return self
@@ -176,7 +176,7 @@ class Learner(Reading):
         self._check_task(now)
         held, out, there = self._held(was, again=again)
         still = places_in_other(out, ids, now.graph)
-        known = self._ledger().exchanged(held, self._digest(now), still, again=again)
+        known = self._ledger().exchanged(held, batch_digest(now), still, again=again)
         then = _isolating(now, still)
         return self._exchange(there, then, changed_nodes(there, then, ids), known, progress)
 
@@ -349,15 +349,11 @@ class Learner(Reading):
         return once(lambda: task.to(self.device), "task", task, self.device)
 
     @final
-    def _digest(self, task: Task) -> str:
-        return once(lambda: batch_digest(task), "digest", task)
-
-    @final
     def _held(
         self, task: Task, nodes: Sequence[int] = (), *, again: bool
     ) -> tuple[HeldBatch, tuple[int, ...], Task]:
         """The entry of a batch that is in, the nodes that are out of it, and it without them."""
-        held, out = self._ledger().find(self._digest(task), nodes, again=again)
+        held, out = self._ledger().find(batch_digest(task), nodes, again=again)
         there = _isolating(task, out)
         self._check_known(there)
         return held, out, there

@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self, final, get_args, 
 
 from undrift.checks import checked, field_types
 from undrift.errors import InputError, unknown_name
+from undrift.machine import check_device
 
 
 class _TakesAll(ABCMeta):
@@ -281,6 +282,7 @@ def check_seed(**values: int) -> None:
 
 
 Seed = Annotated[int, check_seed]
+Device = Annotated[str, check_device]
 Positive = Annotated[float, check_positive]
 PositiveInt = Annotated[int, check_positive]
 PositiveOrNone = Annotated[float | None, check_positive]

@@ -18,7 +18,7 @@ from undrift.graphs import Encoding, Graph, Pooling, ReceptiveField, Scaling
 from undrift.learners.any_learner import AnyLearner
 from undrift.learners.nodes import Nodes, node_index
 from undrift.learners.novelty import Judged
-from undrift.learners.parameters import Seed
+from undrift.learners.parameters import Device, Seed
 from undrift.sharing import is_shared
 from undrift.streams.any_graph import as_graph, with_class_ids
 from undrift.typing import Progress, silent
@@ -74,7 +74,7 @@ class Reading(AnyLearner):
     """
 
     seed: Seed = 0
-    device: str = "cpu"
+    device: Device = "cpu"
     learned_: Learned | None = field(default=None, init=False, repr=False, compare=False)
     scaling_: Scaling | Encoding | None = field(default=None, init=False, repr=False, compare=False)
     columns_: tuple[str, ...] | None = field(default=None, init=False, repr=False, compare=False)

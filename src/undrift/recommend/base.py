@@ -19,7 +19,7 @@ from undrift.checks import checked
 from undrift.errors import InputError
 from undrift.learners.any_learner import AnyLearner
 from undrift.learners.ledger import Ledger, check_still_in
-from undrift.learners.parameters import PositiveOrNone
+from undrift.learners.parameters import Device, PositiveOrNone, Seed
 from undrift.recommend.interactions import Array, Histories, Interactions, as_interactions, as_name
 from undrift.recommend.sums import TOGETHER, ItemSums, Pairs, sessions_by_items
 from undrift.storage.files import load_state, save_state
@@ -100,8 +100,8 @@ class Recommender(AnyLearner):
 
     half_life: PositiveOrNone = None
     epsilon: float | None = None
-    seed: int = 0  # of the run; nothing here is random
-    device: str = "cpu"
+    seed: Seed = 0  # of the run; nothing here is random
+    device: Device = "cpu"
     kept_: Kept = field(default_factory=Kept, init=False, repr=False, compare=False)
     guarded_: int = field(default=1, init=False, repr=False, compare=False)
     _solution: Any = field(default=None, init=False, repr=False, compare=False)
