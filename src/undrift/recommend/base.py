@@ -65,13 +65,13 @@ class Kept:
             )
         some = {age: sums for age, sums in self.layers.items() if sums.sessions}
         counts = sum((sums.counts for sums in some.values()), torch.zeros(len(self.items)))
-        items = tuple(self.items[i] for i in counts.nonzero().flatten())
-        return Kept(items, {age: arranged(sums, self.items, items) for age, sums in some.items()})
+        items = (self.items[i] for i in counts.nonzero().flatten())
+        return Kept(self.items, some).over(items)
 
-    def by_name(self) -> Kept:
-        """With the items in sorted order, which tells nothing of when they came."""
-        items = tuple(sorted(self.items))
-        return Kept(items, {k: arranged(s, self.items, items) for k, s in self.layers.items()})
+    def over(self, items: Iterable[str]) -> Kept:
+        """With a column for each of these items, in their order."""
+        every = tuple(items)
+        return Kept(every, {k: arranged(s, self.items, every) for k, s in self.layers.items()})
 
 
 @dataclass(kw_only=True)
@@ -368,7 +368,8 @@ class Recommender(AnyLearner):
         kept = self.kept_
         if check_count("least_sessions", least_sessions) > 1:
             layers = {age: sums.guarded(least_sessions) for age, sums in kept.layers.items()}
-            kept = Kept(kept.items, layers).checked().by_name()
+            kept = Kept(kept.items, layers).checked()
+            kept = kept.over(sorted(kept.items))  # which tells nothing of when they came
         values = {_ITEMS: list(kept.items), _GUARDED: max(self.guarded_, least_sessions)}
         # a guess of a small batch could be compared with the list
         return self._state(kept.layers, values, batches=batches and least_sessions == 1)
