@@ -226,7 +226,7 @@ def test_what_cannot_be_counted_or_listed_gets_a_sentence(tmp_path) -> None:
     assert shop.scores(each for each in [["a"], []]).shape == (2, 2)
     batch, listed = table({"s": ["a", "b"]}), "exclude is a list of items or 'history'"
     for told, ask, wrong in (
-        ("at least 1", lambda k: shop.recommend(["a"], k=k), [0]),
+        ("greater than 0", lambda k: shop.recommend(["a"], k=k), [0]),
         ("a whole number", lambda k: shop.recommend(["a"], k=k), [1.5, "3"]),
         ("a whole number", lambda k: shop.save(tmp_path / "shop", least_sessions=k), [1.5, "3"]),
         (listed, lambda names: shop.recommend(["a"], exclude=names), ["abc", 3]),

@@ -19,7 +19,7 @@ from undrift.checks import checked
 from undrift.errors import InputError
 from undrift.learners.any_learner import AnyLearner
 from undrift.learners.ledger import Ledger, check_still_in
-from undrift.learners.parameters import Device, PositiveOrNone, Seed
+from undrift.learners.parameters import Device, PositiveInt, PositiveOrNone, Seed
 from undrift.recommend.interactions import Array, Histories, Interactions, as_interactions, as_name
 from undrift.recommend.sums import TOGETHER, ItemSums, Pairs, sessions_by_items
 from undrift.storage.files import load_state, save_state
@@ -65,13 +65,13 @@ class Kept:
             )
         some = {age: sums for age, sums in self.layers.items() if sums.sessions}
         counts = sum((sums.counts for sums in some.values()), torch.zeros(len(self.items)))
-        items = (self.items[i] for i in counts.nonzero().flatten())
-        return Kept(self.items, some).over(items)
+        items = tuple(self.items[i] for i in counts.nonzero().flatten())
+        return Kept(items, {age: arranged(sums, self.items, items) for age, sums in some.items()})
 
-    def over(self, items: Iterable[str]) -> Kept:
-        """With a column for each of these items, in their order."""
-        every = tuple(items)
-        return Kept(every, {k: arranged(s, self.items, every) for k, s in self.layers.items()})
+    def by_name(self) -> Kept:
+        """With the items in sorted order, which tells nothing of when they came."""
+        items = tuple(sorted(self.items))
+        return Kept(items, {k: arranged(s, self.items, items) for k, s in self.layers.items()})
 
 
 @dataclass(kw_only=True)
@@ -318,7 +318,7 @@ class Recommender(AnyLearner):
         self, histories: AnyHistories, k: int = 20, exclude: Exclude = None
     ) -> Iterator[list[tuple[str, float]]]:
         """What `recommend` says of each of many histories, some hundred at a time."""
-        check_count("k", k)
+        checked("k", PositiveInt, k)
         one_text = isinstance(exclude, str) and exclude != "history"
         if one_text or not isinstance(exclude, Iterable | None):
             raise InputError(f"exclude is a list of items or 'history', not {exclude!r}")
@@ -366,10 +366,9 @@ class Recommender(AnyLearner):
         batch that is in is not recognised.
         """
         kept = self.kept_
-        if check_count("least_sessions", least_sessions) > 1:
+        if checked("least_sessions", PositiveInt, least_sessions) > 1:
             layers = {age: sums.guarded(least_sessions) for age, sums in kept.layers.items()}
-            kept = Kept(kept.items, layers).checked()
-            kept = kept.over(sorted(kept.items))  # which tells nothing of when they came
+            kept = Kept(kept.items, layers).checked().by_name()
         values = {_ITEMS: list(kept.items), _GUARDED: max(self.guarded_, least_sessions)}
         # a guess of a small batch could be compared with the list
         return self._state(kept.layers, values, batches=batches and least_sessions == 1)
@@ -465,13 +464,6 @@ class Recommender(AnyLearner):
                 "can be taken out of it exactly; forget in the whole state, which "
                 "save(path, least_sessions=1) writes, and write this one again"
             )
-
-
-def check_count(name: str, value: int) -> int:
-    """The value, if it counts something."""
-    if checked(name, int, value) < 1:
-        raise InputError(f"{name} must be at least 1, not {value}")
-    return value
 
 
 def _contents(batch: Interactions) -> dict[str, Any]:
