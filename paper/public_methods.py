@@ -38,16 +38,6 @@ from undrift.streams.task import Task
 _RESERVED = 2**32 - 1  # the place of the generator for columns to come: no task has it
 
 
-def squared_batch_means(gradients: NodeGradients, weights: Tensor) -> PerParameter:
-    """The mean over batches of the squared gradient of a batch's mean, as in the CGLB code."""
-    sums = tuple(torch.zeros_like(part) for part in gradients.model.parameters)
-    nodes = gradients.nodes.numel()
-    batches = -(-nodes // (gradients.batch_size or nodes))
-    for gradient, _ in gradients.batch_means(weights):
-        torch._foreach_addcmul_(sums, gradient, gradient, 1 / batches)
-    return sums
-
-
 @dataclass(kw_only=True)
 class PublicEwc(Ewc):
     """F is the squared gradient of a batch's mean loss, in which nodes cancel."""
@@ -56,7 +46,7 @@ class PublicEwc(Ewc):
 
     def _importance(self, training: TaskTraining, model: Model) -> PerParameter:
         gradients, weights = loss_gradients(training, model)
-        return squared_batch_means(gradients, weights)
+        return gradients.squared_batch_means(weights)
 
 
 @dataclass(kw_only=True)
@@ -87,7 +77,7 @@ class PublicTwp(Twp):
         size, loss, topology = self.backbone.batch_size, self.loss_strength, self.topology_strength
         gradients, weights = loss_gradients(training, model)
         if size is not None and size < gradients.nodes.numel():
-            return tuple((loss + topology) * f for f in squared_batch_means(gradients, weights))
+            return tuple((loss + topology) * f for f in gradients.squared_batch_means(weights))
         of_loss = gradients.mean(weights)
         of_both = of_loss[0] + aggregated_gradient(model.encoder, training.task.graph), *of_loss[1:]
         pairs = zip(of_loss, of_both, strict=True)
@@ -157,7 +147,7 @@ class PublicMas(Mas):
             return logits.square().mean(dim=1)
 
         gradients = NodeGradients(model, graph, nodes, value, self.backbone.batch_size)
-        return squared_batch_means(gradients, torch.ones(graph.num_nodes, device=graph.device))
+        return gradients.squared_batch_means(torch.ones(graph.num_nodes, device=graph.device))
 
     def _reserving(self, training: TaskTraining) -> tuple[TaskTraining, Head | None]:
         """The task with columns that were reserved for its new classes, and those that are left."""

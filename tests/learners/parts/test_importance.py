@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn import functional
 
-from paper.public_methods import squared_batch_means
 from undrift.encoders.training import Model, trainable
 from undrift.graphs import Graph
 from undrift.learners.bare import Bare
@@ -166,11 +165,11 @@ def test_squares_are_taken_batch_by_batch() -> None:
     model = small_model()
     weights = weights_of(model, class_weighted=True)
     per_class = 1 / torch.bincount(COLUMNS[NODES])
-    fast = squared_batch_means(NodeGradients(model, GRAPH, NODES, likelihood, 10), weights)
+    fast = NodeGradients(model, GRAPH, NODES, likelihood, 10).squared_batch_means(weights)
     parts = [slow(model, part, per_class) for part in NODES.split(10)]
     wanted = tuple(sum(g.square() for g in gs) / 3 for gs in zip(*parts, strict=True))
     assert close(fast, wanted, rtol=1e-4)
-    whole = squared_batch_means(NodeGradients(model, GRAPH, NODES, likelihood), weights)
+    whole = NodeGradients(model, GRAPH, NODES, likelihood).squared_batch_means(weights)
     assert close(whole, tuple(g.square() for g in slow(model, NODES, per_class)), rtol=1e-4)
     assert not close(whole, fast, rtol=1e-4)
 

@@ -121,8 +121,15 @@ class NodeGradients:
     def mean(self, weights: Tensor) -> PerParameter:
         """`sum_n w_n g_n / sum_n w_n`, in which nodes cancel; the batch size does not matter."""
         total, sums = weights[self.nodes].sum(), self._zeros()
-        for gradient, weight in self.batch_means(weights):
+        for gradient, weight in self._batch_means(weights):
             torch._foreach_add_(sums, [g * (weight / total) for g in gradient])
+        return sums
+
+    def squared_batch_means(self, weights: Tensor) -> PerParameter:
+        """The mean over batches of the squared gradient of a batch's mean, as in the CGLB code."""
+        sums = self._zeros()
+        for gradient, _ in self._batch_means(weights):
+            torch._foreach_addcmul_(sums, gradient, gradient, 1 / len(self._parts()))
         return sums
 
     def _parts(self) -> Sequence[Tensor]:
@@ -156,7 +163,7 @@ class NodeGradients:
                 batch = model.encoder.prepared(batch) if often else batch
                 yield self.value(model.head(model.encoder.forward(batch)), part), live
 
-    def batch_means(self, weights: Tensor) -> Iterator[tuple[PerParameter, Tensor]]:
+    def _batch_means(self, weights: Tensor) -> Iterator[tuple[PerParameter, Tensor]]:
         """The gradient of each batch's weighted mean, and the sum of its weights."""
         for part, (values, live) in zip(self._parts(), self._batches(often=False), strict=True):
             mine = weights[part].to(values)
