@@ -18,10 +18,8 @@ from undrift.recommend import Ease, Interactions, ItemKnn, LastItem, NextItem, a
 from undrift.recommend.solve import System, inverse
 from undrift.storage.files import load_state
 
-NAMES = "abcdefgh"
-sessions_of = st.lists(
-    st.lists(st.sampled_from(NAMES), min_size=1, max_size=6), min_size=2, max_size=9
-)
+visits = st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=6)
+sessions_of = st.lists(visits, min_size=2, max_size=9)
 
 
 def table(sessions: dict[str, list[str]], period: int = 0) -> Interactions:
@@ -248,8 +246,7 @@ def test_what_cannot_be_counted_or_listed_gets_a_sentence(tmp_path) -> None:
     assert shop.forget(batch, []).sessions_ == 1
     more = table({"s": ["a", "b"], "t": ["b"], "u": ["a"]})
     assert shop.observe(more).forget(more, np.array(["t", "u"])).sessions_ == 2
-    aged = NextItem(half_life=1.0)
-    state = aged.observe(batch).state()
+    state = (aged := NextItem(half_life=1.0)).observe(batch).state()
     tensors, values = (
         {key.replace("0.", "soon.", 1): value for key, value in part.items()}
         for part in (state.tensors, state.values)
