@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from undrift.typing import imported_late, public_names
+from undrift.typing import imported_late
 
 if TYPE_CHECKING:
     from undrift.datasets.tables import read_tables as read_tables
@@ -38,39 +38,26 @@ if TYPE_CHECKING:
 
 __version__ = "0.3.0.dev0"
 
-_WHERE = {
-    "Adr": "learners.adr",
-    "Bare": "learners.bare",
-    "Graph": "graphs",
-    "GraphSet": "graphs",
-    "InputError": "errors",
-    "Joint": "learners.joint",
-    "Learner": "learners.base",
-    "LearnerFolder": "folder.folder",
-    "LinkSet": "graphs",
-    "PrivatePropagation": "learners.private_propagation",
-    "Propagation": "propagation.learner",
-    "Task": "streams.task",
-    "TaskStream": "streams.stream",
-    "UNKNOWN": "learners.reading",
-    "arrange": "streams.arrange",
-    "as_graph": "streams.any_graph",
-    "as_graph_set": "streams.any_graph",
-    "default_learner": "learners.registry",
-    "evaluate": "evaluation.loop",
-    "graph_from_networkx": "streams.any_graph",
-    "load": "folder",
-    "load_stream": "streams.benchmarks",
-    "load_stream_file": "streams.file",
-    "make_learner": "learners.registry",
-    "read_tables": "datasets.tables",
-}
-
-_PARTS = (
-    *("analytic", "cli", "datasets", "encoders", "evaluation", "experiments", "folder", "graphs"),
-    *("learners", "merging", "noise", "privacy", "propagation", "recommend", "reporting"),
-    *("scale", "storage", "streams", "testing"),
+__all__, __dir__, __getattr__ = imported_late(
+    __name__,
+    "datasets.tables: read_tables",
+    "errors: InputError",
+    "evaluation.loop: evaluate",
+    "folder: load",
+    "folder.folder: LearnerFolder",
+    "graphs: Graph GraphSet LinkSet",
+    "learners.adr: Adr",
+    "learners.bare: Bare",
+    "learners.base: Learner",
+    "learners.joint: Joint",
+    "learners.private_propagation: PrivatePropagation",
+    "learners.reading: UNKNOWN",
+    "learners.registry: default_learner make_learner",
+    "propagation.learner: Propagation",
+    "streams.any_graph: as_graph as_graph_set graph_from_networkx",
+    "streams.arrange: arrange",
+    "streams.benchmarks: load_stream",
+    "streams.file: load_stream_file",
+    "streams.stream: TaskStream",
+    "streams.task: Task",
 )
-
-__all__ = list(_WHERE)
-__dir__, __getattr__ = public_names(__name__), imported_late(__name__, _WHERE, _PARTS)

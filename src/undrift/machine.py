@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dis
+import os
 import re
 import sys
 from pathlib import Path
+from threading import Thread
 from traceback import walk_tb
 from typing import TYPE_CHECKING
 
@@ -117,3 +119,17 @@ def _raised_in_python(error: BaseException) -> bool:
     while last is not None and last.tb_next is not None:
         last = last.tb_next
     return last is not None and last.tb_frame.f_code.co_code[last.tb_lasti] in _RAISES
+
+
+def end_with_parent() -> None:
+    """Let a worker end when the process that started it is gone: it would wait for ever."""
+    from multiprocessing import parent_process
+
+    parent = parent_process()
+
+    def wait() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    Thread(target=wait, daemon=True).start()

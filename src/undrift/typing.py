@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 if TYPE_CHECKING:  # for readers and the type checker: this file imports nothing
@@ -40,18 +41,22 @@ def public_names(package: str) -> Callable[[], list[str]]:
 
 
 def imported_late(
-    package: str, where: Mapping[str, str], parts: Collection[str] = ()
-) -> Callable[[str], Any]:
-    """A package's `__getattr__`: what it names is imported when first used.
+    package: str, *where: str
+) -> tuple[list[str], Callable[[], list[str]], Callable[[str], Any]]:
+    """A package's `__all__`, `__dir__` and `__getattr__`: a name is imported when first used.
 
-    A name comes from its module of `where`; `parts` are modules of the package themselves.
+    `where`: each `module: names`, for the names that come from it. Without any they are those of
+    the package's modules. Modules are found by their names in any case.
     """
+    modules = [name for _, name, _ in iter_modules(sys.modules[package].__path__)]
+    lines = (line.partition(":") for line in where)
+    names = {name: module for module, _, few in lines for name in few.split()}
 
     def look_up(name: str) -> Any:
-        if name in parts:
+        if name in names:
+            return getattr(import_module(f"{package}.{names[name]}"), name)
+        if name in modules:
             return import_module(f"{package}.{name}")
-        if name not in where:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(f"{package}.{where[name]}"), name)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
-    return look_up
+    return sorted(names or modules), public_names(package), look_up

@@ -18,10 +18,8 @@ from undrift.recommend import Ease, Interactions, ItemKnn, LastItem, NextItem, a
 from undrift.recommend.solve import System, inverse
 from undrift.storage.files import load_state
 
-NAMES = "abcdefgh"
-sessions_of = st.lists(
-    st.lists(st.sampled_from(NAMES), min_size=1, max_size=6), min_size=2, max_size=9
-)
+visits = st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=6)
+sessions_of = st.lists(visits, min_size=2, max_size=9)
 
 
 def table(sessions: dict[str, list[str]], period: int = 0) -> Interactions:
@@ -226,7 +224,7 @@ def test_what_cannot_be_counted_or_listed_gets_a_sentence(tmp_path) -> None:
     assert shop.scores(each for each in [["a"], []]).shape == (2, 2)
     batch, listed = table({"s": ["a", "b"]}), "exclude is a list of items or 'history'"
     for told, ask, wrong in (
-        ("at least 1", lambda k: shop.recommend(["a"], k=k), [0]),
+        ("greater than 0", lambda k: shop.recommend(["a"], k=k), [0]),
         ("a whole number", lambda k: shop.recommend(["a"], k=k), [1.5, "3"]),
         ("a whole number", lambda k: shop.save(tmp_path / "shop", least_sessions=k), [1.5, "3"]),
         (listed, lambda names: shop.recommend(["a"], exclude=names), ["abc", 3]),
@@ -235,6 +233,9 @@ def test_what_cannot_be_counted_or_listed_gets_a_sentence(tmp_path) -> None:
         ("give sessions as a list of names", lambda names: shop.forget(batch, names), ["s", 3]),
         ("without an order", NextItem().observe, [sp.csr_matrix([[1, 1]])]),
         ("no proof", lambda epsilon: NextItem(epsilon=epsilon), [1.0]),
+        ("unknown device", lambda device: NextItem(device=device), ["abacus"]),
+        ("must be greater than 0", lambda reach: NextItem(reach=reach), [0, -3]),
+        ("must be of one method", shop.merge, [Ease(), 3]),
         ("nothing is known", NextItem().recommend, [["a"]]),
         (r"as in \['ab'\]", shop.recommend, ["ab"]),
         ("one text or number", shop.recommend, [[["ab"]]]),
@@ -245,8 +246,7 @@ def test_what_cannot_be_counted_or_listed_gets_a_sentence(tmp_path) -> None:
     assert shop.forget(batch, []).sessions_ == 1
     more = table({"s": ["a", "b"], "t": ["b"], "u": ["a"]})
     assert shop.observe(more).forget(more, np.array(["t", "u"])).sessions_ == 2
-    aged = NextItem(half_life=1.0)
-    state = aged.observe(batch).state()
+    state = (aged := NextItem(half_life=1.0)).observe(batch).state()
     tensors, values = (
         {key.replace("0.", "soon.", 1): value for key, value in part.items()}
         for part in (state.tensors, state.values)

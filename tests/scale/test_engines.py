@@ -24,9 +24,10 @@ from tests.scale.conftest import SMALL, full_disk, half_labelled, write_tables
 from undrift.errors import InputError
 from undrift.folder.folder import LearnerFolder
 from undrift.graphs import Graph
+from undrift.machine import end_with_parent
 from undrift.propagation.learner import Propagation
 from undrift.scale.blocks import EDGES, count_edges
-from undrift.scale.engine import Local, _end, _end_with_parent, engine_of
+from undrift.scale.engine import Local, _end, engine_of
 from undrift.scale.graph_folder import GraphFolder
 from undrift.scale.importing import import_graph
 from undrift.scale.learning import observe, predict
@@ -285,7 +286,7 @@ def test_a_worker_ends_with_the_process_that_asked() -> None:
     mine, theirs = fork.Pipe()
 
     def wait() -> None:
-        _end_with_parent()
+        end_with_parent()
         time.sleep(30)
 
     def ask() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import torch
 from torch import Tensor
@@ -14,41 +14,9 @@ from torch.nn.functional import pad
 from undrift.analytic.rounding import combined
 from undrift.errors import InputError
 
-if TYPE_CHECKING:
-    from undrift.analytic.thin_sums import AnySums
-
-A = TypeVar("A", bound="SumsLike")
+A = TypeVar("A", bound="Additive")
 PRIOR_ROWS = 20.0
 """Rows of pooled variance that each class's own is shrunk by."""
-
-
-class SumsLike(Protocol):
-    """Sums with a column per class; an `Additive` has all of this but `counts`.
-
-    Those that are no class sums tell an audit what they are by `kept(plan, classes)`.
-    """
-
-    @property
-    def counts(self) -> Tensor:
-        """Rows per class."""
-
-    def __add__(self, other: Self) -> Self: ...
-    def __sub__(self, other: Self) -> Self: ...
-
-    def select(self, columns: Sequence[int]) -> Self:
-        """With these classes in this order; -1 is a class without rows."""
-
-    def emptied(self) -> Self:
-        """The sum of no rows and no classes."""
-
-    def below_zero(self, before: Self) -> bool:
-        """Whether more was subtracted from `before` than it held."""
-
-    def shaken(self, noise: torch.Generator) -> Self:
-        """With noise that is larger than their rounding."""
-
-    def scored(self, solution: Any) -> AnySums | None:
-        """The class sums over the rows that a solution scores; None: there are none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,11 +119,20 @@ class Additive:
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in self.agreed}
 
 
-class Parted(Additive):
+class Counted(Additive):
+    """Sums that count the rows of each class.
+
+    Those that are no class sums tell an audit what they are by `kept(plan, classes)`.
+    """
+
+    counts: Tensor
+
+
+class Parted(Counted):
     """Sums that are made of others: of the first one is asked what all would answer alike."""
 
     @property
-    def counts(self) -> Tensor:
+    def counts(self) -> Tensor:  # type: ignore[override]
         """Rows per class."""
         counts: Tensor = self._first.counts
         return counts
@@ -174,7 +151,7 @@ class Parted(Additive):
         return next(iter(value.values())) if isinstance(value, dict) else value
 
 
-class Rounded(Additive):
+class Rounded(Counted):
     """Sums over rows that know what rounding left of them: with a whole Gram, or a thin one.
 
     `counts`: rows of each class. `moment`: their sum. `diagonal`: that of the Gram. `lengths`:
@@ -182,7 +159,6 @@ class Rounded(Additive):
     of all together.
     """
 
-    counts: Tensor
     moment: Tensor
     rounding: float
     diagonal: Any

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from undrift.cli.console import bar_of, name_damaged, progress_console, say
+from undrift.cli.console import name_damaged, progress_console, say, working
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from undrift.typing import Progress
+    pass
 
 
 def report(folder: Path = Path("runs"), /, *, out: Path = Path("report")) -> None:
@@ -36,7 +32,7 @@ def report(folder: Path = Path("runs"), /, *, out: Path = Path("report")) -> Non
     from undrift.reporting.report import write_report
 
     console = progress_console()
-    with _shown(console) as progress:
+    with working("reporting") as progress:
         records = load_records(folder, progress=progress)
         name_damaged(console, records.damaged, "files")
         made = write_report(records, out, progress=progress)
@@ -45,17 +41,3 @@ def report(folder: Path = Path("runs"), /, *, out: Path = Path("report")) -> Non
             f"{len(made.left_out)} figures or parts of them could not be drawn; the report says why"
         )
     say(f"report: {made.page} ({size(made.page.stat().st_size)})")
-
-
-@contextmanager
-def _shown(console: Console) -> Iterator[Progress]:
-    """A bar on a terminal; elsewhere a line for each phase, when it starts."""
-    with bar_of(console) as bar:
-        row = bar.add_task("reading results", total=None)
-
-        def report(phase: str, done: int, total: int) -> None:
-            bar.update(row, description=phase, completed=done, total=total)
-            if done == 0 and total > 0 and not console.is_terminal:
-                console.print(f"{phase}: {total}" if total > 1 else phase)
-
-        yield report

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from undrift.typing import imported_late, public_names
+from undrift.typing import imported_late
 
 if TYPE_CHECKING:
     from undrift.evaluation.detection import aupr as aupr
@@ -13,13 +13,6 @@ if TYPE_CHECKING:
     from undrift.evaluation.loop import evaluate as evaluate
     from undrift.evaluation.matrix import AccuracyMatrix as AccuracyMatrix
 
-_WHERE = {
-    "AccuracyMatrix": "matrix",
-    "Evaluation": "loop",
-    "aupr": "detection",
-    "auroc": "detection",
-    "evaluate": "loop",
-}
-
-__all__ = list(_WHERE)
-__dir__, __getattr__ = public_names(__name__), imported_late(__name__, _WHERE)
+__all__, __dir__, __getattr__ = imported_late(
+    __name__, "detection: aupr auroc", "loop: Evaluation evaluate", "matrix: AccuracyMatrix"
+)

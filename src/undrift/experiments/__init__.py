@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from undrift.typing import imported_late, public_names
+from undrift.typing import imported_late
 
 if TYPE_CHECKING:
     from undrift.experiments.run import execute as execute
@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from undrift.experiments.spec import RunSpec as RunSpec
     from undrift.experiments.store import load_records as load_records
 
-_WHERE = {"RunSpec": "spec", "execute": "run", "load_records": "store", "prepare": "run"}
-
-__all__ = list(_WHERE)
-__dir__, __getattr__ = public_names(__name__), imported_late(__name__, _WHERE)
+__all__, __dir__, __getattr__ = imported_late(
+    __name__, "run: execute prepare", "spec: RunSpec", "store: load_records"
+)

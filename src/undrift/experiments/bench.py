@@ -6,7 +6,6 @@ import logging
 import multiprocessing
 import os
 import signal
-import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +22,7 @@ from undrift.experiments.checkpoint import clean
 from undrift.experiments.plan import BenchPlan, Job, chosen_by, is_done, jobs_of
 from undrift.experiments.search import SearchSpec, save_search, search
 from undrift.experiments.store import update_manifest
-from undrift.machine import check_device, failure
+from undrift.machine import check_device, end_with_parent, failure
 from undrift.storage.files import make_folder, writable_folder
 from undrift.storage.lock import BusyError, exclusive
 
@@ -273,7 +272,7 @@ class _Workers:
 def work(connection: Connection, out: str, settings: WorkerSettings) -> None:
     """Serve jobs from the connection until it is closed. The target of a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
-    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
+    end_with_parent()
     logging.getLogger("undrift").setLevel(logging.ERROR)  # what is to note the parent has noted
     # BLAS libraries read their number of threads when they load, before torch can be asked
     libraries = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -336,10 +335,3 @@ def _do(job: Job, out: Path, say: Say, settings: WorkerSettings) -> None:
             warn=lambda sentence: say(WARNING, sentence),
         )
         tracking.finish(result)
-
-
-def _end_with_parent(parent: int) -> None:
-    """End this process once its parent is gone: a killed bench must not leave workers behind."""
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    os._exit(1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from undrift.typing import imported_late, public_names
+from undrift.typing import imported_late
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from undrift.folder.recommender import RecommenderFolder as RecommenderFolder
     from undrift.learners.base import Learner
 
-_WHERE = {"LearnerFolder": "folder", "RecommenderFolder": "recommender"}
-
-__all__ = ["LearnerFolder", "RecommenderFolder", "load"]
-__dir__, __getattr__ = public_names(__name__), imported_late(__name__, _WHERE)
+__all__, __dir__, __getattr__ = imported_late(
+    __name__, "folder: LearnerFolder", "recommender: RecommenderFolder"
+)
+__all__ += ["load"]
 
 
 def load(path: str | Path, *, device: str | None = None) -> Learner:

@@ -16,7 +16,7 @@ from undrift.learners.additive import AdditiveLearner, Classifier, Known, RowPla
 from undrift.learners.parameters import Positive
 from undrift.learners.parts.backbone import Backbone, Grid
 from undrift.learners.parts.expanded import base_encoder, embedded, expansion_of, weighed
-from undrift.streams.task import Task
+from undrift.streams.task import Task, batch_digest
 from undrift.typing import Progress, Rows
 
 
@@ -87,7 +87,7 @@ class Acil(AdditiveLearner[AcilPlan, ClassSums, Classifier]):
 
     def _plan(self, task: Task, progress: Progress) -> AcilPlan:
         encoder = base_encoder(self, task, progress)
-        where = task.graph.num_features, encoder, self._digest(task)
+        where = task.graph.num_features, encoder, batch_digest(task)
         return AcilPlan(*where, self.alpha, self.seed)
 
     def _solve(

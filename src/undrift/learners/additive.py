@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, cast, final
 import torch
 from torch import Tensor
 
-from undrift.analytic.additive import SumsLike, arranged
+from undrift.analytic.additive import Counted, arranged
 from undrift.analytic.class_drift import ClassDrift
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.left_out import NoveltyReport
@@ -56,7 +56,7 @@ class Answer(Protocol):
 
 _AGREE_FROM = 0.5  # homophily from which neighbours are taken to be of one class
 
-S = TypeVar("S", bound=SumsLike)
+S = TypeVar("S", bound=Counted)
 A = TypeVar("A", bound=Answer)
 Found = tuple[tuple[int, ...], S]
 """Classes, and sums with a column for each."""

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Self, cast, final
+from typing import Any, ClassVar, NamedTuple, Self, cast, final
 
 import numpy as np
 import torch
@@ -17,14 +17,11 @@ from undrift.graphs import Encoding, Graph, Scaling
 from undrift.learners.kept import Inventory
 from undrift.learners.ledger import HeldBatch, Ledger, check_still_in
 from undrift.learners.nodes import Ids, Nodes, node_index, places_in_other
-from undrift.learners.old_states import as_of_today
 from undrift.learners.reading import Learned, Reading
-from undrift.learners.registry import recorded_name
 from undrift.learners.small_classes import LEAST_ROWS, bounded, check_class_rows, has_noise
-from undrift.machine import check_device
 from undrift.sharing import once
 from undrift.storage.files import save_state
-from undrift.storage.state import SCALING, State, pack, packed_bytes, unpack
+from undrift.storage.state import SCALING, State, packed_bytes, unpack
 from undrift.streams.task import (
     Masks,
     Task,
@@ -37,12 +34,10 @@ from undrift.streams.task import (
 )
 from undrift.typing import Progress, silent
 
-Verb = Literal["returns", "forgets", "merges"]
 _UNFIT = (
     "the state is damaged: its parts do not fit each other; restore it from a copy or learn again"
 )
-_BATCHES = "@batches"  # where the ledger is among the values of a state; no field is called so
-_COLUMNS = "@columns"  # the same of the names of columns
+_COLUMNS = "@columns"  # among the values of a state: the names of columns
 
 
 class Revision(NamedTuple):
@@ -58,28 +53,13 @@ class Learner(Reading):
     """A method of class-incremental learning: observe tasks, classify every class ever seen.
 
     A method is a dataclass of its hyperparameters with two pure functions, `_learn` and `_scores`.
-    It says on its class what else it can do: `returns` (a batch may bring known classes), `forgets`
-    (`forget` and `revise` are exact), `merges` (`merge` equals training on both). `verbs_need` is a
-    setting without which it cannot, such as `cleansing=False`, and `why_not` the reason.
-
-    `batches_`: which batches are in, so that none is counted or subtracted twice. `notes_`: what to
-    know of batches that were observed here. `seed`: the only source of randomness.
+    What else it can do it says on its class (`AnyLearner`). `notes_`: what to know of batches that
+    were observed here. `seed`: the only source of randomness.
 
     >>> sorted(Learner.__abstractmethods__)  # what a method must write
     ['_learn', '_scores']
     """
 
-    name: ClassVar[str]
-    family: ClassVar[str] = "other"
-    paper: ClassVar[str] = "-"
-    keeps: ClassVar[str] = "-"  # what is kept, in a few words
-    keeps_examples: ClassVar[bool] = False  # nodes as such; what sums give away: docs/privacy
-    learns: ClassVar[str] = "graphs"
-    returns: ClassVar[bool] = False
-    forgets: ClassVar[bool] = False
-    merges: ClassVar[bool] = False
-    verbs_need: ClassVar[str] = ""
-    why_not: ClassVar[str] = ""
     validates: ClassVar[bool] = True  # whether validation nodes are of any use to it
     learned_type: ClassVar[Any]
     grid: ClassVar[dict[str, tuple[Any, ...]]] = {}  # what a search tries, by parameter
@@ -89,18 +69,7 @@ class Learner(Reading):
         *("predict", "predict_proba", "scores", "score", "novelty", "save", "classes_"),
     )
 
-    batches_: Ledger | None = field(default=None, init=False, repr=False, compare=False)
     notes_: tuple[str, ...] = field(default=(), init=False, repr=False, compare=False)
-
-    def __init_subclass__(cls, **more: Any) -> None:
-        super().__init_subclass__(**more)
-        if "name" in vars(cls) and "display" not in vars(cls):
-            cls.display = cls.name
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "device" and isinstance(value, str):  # `Parameters` says what else is wrong
-            check_device(value)
-        super().__setattr__(name, value)
 
     # what a method implements: two functions, and six more if it can say or do more ------------
 
@@ -141,7 +110,7 @@ class Learner(Reading):
         task = self.as_task(batch)
         self._check_task(task)
         moved = self._moved(task)
-        known = self._ledger().observed(self._digest(moved), again=again)
+        known = self._ledger().observed(batch_digest(moved), again=again)
         units = task.graph.encoding if self.learned_ is None else self.scaling_
         note = self.plan_note(task)
         self.learned_, self.batches_ = self._learn(moved, progress), known
@@ -182,7 +151,8 @@ class Learner(Reading):
             return self
         after = _isolating(moved, gone)  # of a table, all at once: links are made anew
         changed = changed_by_isolating(there, after, _index(there, gone[len(out) :]))
-        known = self._ledger().without(self._digest(moved), held, gone, self._digest(left))
+        digests = batch_digest(moved), batch_digest(left)
+        known = self._ledger().exchanged(held, digests[0], gone, digests[1], again=True)
         self._exchange(there, after, changed, known, progress)
         return self
 
@@ -206,7 +176,7 @@ class Learner(Reading):
         self._check_task(now)
         held, out, there = self._held(was, again=again)
         still = places_in_other(out, ids, now.graph)
-        known = self._ledger().revised(held, self._digest(now), still, again=again)
+        known = self._ledger().exchanged(held, batch_digest(now), still, again=again)
         then = _isolating(now, still)
         return self._exchange(there, then, changed_nodes(there, then, ids), known, progress)
 
@@ -225,7 +195,7 @@ class Learner(Reading):
         return revision
 
     @final
-    def merge(self, other: Learner, *, again: bool = False) -> Self:
+    def merge(self, other: Self, *, again: bool = False) -> Self:
         """Add what another learner knows, as if this one had observed its batches as well.
 
         Rows must mean the same to both: make one the `sibling` of the other before it observes
@@ -234,14 +204,8 @@ class Learner(Reading):
         """
         self._must("merges", "merge")
         self._check_again(again)
-        if type(other) is not type(self):
-            raise InputError(
-                f"cannot merge {self.display} with {getattr(other, 'display', type(other))}; both "
-                "must be of one method"
-            )
         same = bool(self.planned) and self.plan_ is not None and self.plan_ == other.plan_
-        planned = self.planned if same else ()
-        self._check_same_params(other.params(), "the other learner has", planned)
+        known = self._with_batches_of(other, self.planned if same else (), again=again)
         if other.scaling_ != self.scaling_ and self.learned_ is not None:
             raise InputError(
                 "these learners scale their columns differently, so their sums cannot be added; "
@@ -253,7 +217,6 @@ class Learner(Reading):
                 "sibling() of the other before it observes anything"
             )
         if other.learned_ is not None:
-            known = self._ledger().merged(other._ledger(), again=again)
             self.learned_ = other.learned_ if self.learned_ is None else self._merged(other)
             self.scaling_, self.columns_ = other.scaling_, self.columns_ or other.columns_
             self.batches_ = known
@@ -277,12 +240,6 @@ class Learner(Reading):
         made.scaling_, made.columns_ = self.scaling_, self.columns_
         made.batches_ = self._ledger().sibling()
         return made
-
-    @final
-    def can(self, verb: Verb) -> bool:
-        """Whether this learner `returns`, `forgets` or `merges`, its hyperparameters considered."""
-        name, _, value = self.verbs_need.partition("=")
-        return bool(getattr(self, verb)) and (not name or str(getattr(self, name)) == value)
 
     # what is kept ------------------------------------------------------------------------
 
@@ -308,15 +265,12 @@ class Learner(Reading):
         of single nodes.
         """
         self.settle()
-        tensors, values = pack(self.learned_) if self.learned_ is not None else ({}, {})
-        if self.batches_ is not None and batches and not has_noise(self):
-            values |= pack(self.batches_, _BATCHES)[1]
-        on_cpu = {key: tensor.cpu() for key, tensor in tensors.items()}
+        values: dict[str, Any] = {}
         if self.scaling_ is not None:
             values[SCALING] = self.scaling_.as_plain()
         if self.columns_ is not None:
             values[_COLUMNS] = list(self.columns_)
-        return State(recorded_name(type(self)), self.params(), on_cpu, values)
+        return self._state(self.learned_, values, batches=batches and not has_noise(self))
 
     @final
     def save(self, path: str | Path, *, least_rows: int = LEAST_ROWS) -> None:
@@ -331,17 +285,9 @@ class Learner(Reading):
     @final
     def load(self, state: State) -> Self:
         """Go on from a state of the same method with the same hyperparameters."""
-        if state.method not in (self.name, recorded_name(type(self))):
-            raise InputError(
-                f"this state belongs to method {state.method!r}, not {self.name!r}; load it "
-                f"into a {state.method!r} learner"
-            )
-        state = as_of_today(self, state)
-        self._check_same_params(state.params, "the state was learned with")
-        learned, known, values = None, None, dict(state.values)
+        state, known = self._loaded(state)
+        learned, values = None, state.values
         scaling, columns = _scaling(values.pop(SCALING, None)), values.pop(_COLUMNS, None)
-        if f"{_BATCHES}.@" in values:
-            known = unpack(Ledger, {}, values, _BATCHES)
         if state.tensors or values:
             tensors = {key: tensor.to(self.device) for key, tensor in state.tensors.items()}
             learned = unpack(self.learned_type, tensors, values, kinds=self.kinds)
@@ -398,37 +344,16 @@ class Learner(Reading):
         return once(lambda: task.to(self.device), "task", task, self.device)
 
     @final
-    def _digest(self, task: Task) -> str:
-        return once(lambda: batch_digest(task), "digest", task)
-
-    @final
     def _held(
         self, task: Task, nodes: Sequence[int] = (), *, again: bool
     ) -> tuple[HeldBatch, tuple[int, ...], Task]:
         """The entry of a batch that is in, the nodes that are out of it, and it without them."""
-        held, out = self._ledger().find(self._digest(task), nodes, again=again)
+        held, out = self._ledger().find(batch_digest(task), nodes, again=again)
         there = _isolating(task, out)
         self._check_known(there)
         return held, out, there
 
-    @final
-    def _ledger(self) -> Ledger:
-        """The batches that are in; of what was learned without a ledger, none is known."""
-        return self.batches_ or Ledger.empty(complete=self.learned_ is None)
-
     # checks ------------------------------------------------------------------------------
-
-    @final
-    def _must(self, verb: Verb, what: str) -> None:
-        if not self.can(verb):
-            raise InputError(f"{self.display} cannot {what}; {self._way_out(verb)}")
-
-    @final
-    def _way_out(self, verb: Verb) -> str:
-        """What to do about a verb that the learner does not have, at all or as it is set."""
-        if getattr(self, verb):
-            return f"{self.why_not}, set {self.verbs_need}"
-        return self.why_not or "undrift methods lists those that can, such as propagation"
 
     @final
     def _check_fit(self) -> None:

@@ -36,7 +36,7 @@ from undrift.propagation.mixes import Mix
 from undrift.propagation.plan import Plan, VariantRows
 from undrift.propagation.solve import Solved, candidate, mean_accuracy, selected_variant
 from undrift.propagation.sums import PropagationSums, edges_between, summed
-from undrift.streams.task import Task
+from undrift.streams.task import Task, batch_digest
 from undrift.typing import Progress, Rows
 
 _AT_ONCE_MB = 8.0  # of rows with the encoder's columns beside them
@@ -267,7 +267,7 @@ class Hybrid(AdditiveLearner[HybridPlan, HybridSums, Solved]):
     def _plan(self, task: Task, progress: Progress) -> HybridPlan:
         encoder = base_encoder(self, task, progress)
         rows = self._propagation()._plan(task, progress)
-        return HybridPlan(rows, encoder, self._digest(task), task.classes, self.scale)
+        return HybridPlan(rows, encoder, batch_digest(task), task.classes, self.scale)
 
     def _sums(
         self, plan: HybridPlan, task: Task, within: Tensor | None, progress: Progress

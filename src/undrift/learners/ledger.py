@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from hashlib import blake2b
@@ -138,19 +138,18 @@ class Ledger:
         gone = self.gone if self.complete else tuple(sorted({*self.gone, *held.marks}))
         return replace(self, held=(*self.held[:at], *self.held[at + 1 :]), gone=gone)
 
-    def without(self, digest: str, held: HeldBatch, out: Iterable[int], left: str) -> Ledger:
-        """With a batch out of which these nodes, numbered as it is given, were taken in all."""
-        taken = tuple(sorted(out))
-        entry = HeldBatch(_marked(self.salt, digest), taken, _marked(self.salt, left))
-        entry = replace(entry, before=tuple(sorted(held.marks - entry.marks)))
-        return self.forgotten(held)._with(entry)
+    def exchanged(
+        self, held: HeldBatch, digest: str, out: Iterable[int], left: str = "", *, again: bool
+    ) -> Ledger:
+        """With a batch in the place of another, or of itself, out of which these nodes were taken.
 
-    def revised(self, held: HeldBatch, digest: str, out: Iterable[int], *, again: bool) -> Ledger:
-        """With a corrected batch, without these nodes, in the place of another."""
+        `left` is the digest of it without them, where its user may have that.
+        """
         others = self.forgotten(held)
         known = others.observed(digest, again=again).held[-1]
-        before = tuple(sorted(held.marks - {known.mark}))
-        return others._with(replace(known, out=tuple(sorted(out)), before=before))
+        taken, without = tuple(sorted(out)), _marked(self.salt, left) if left else ""
+        entry = replace(known, out=taken, left=without)
+        return others._with(replace(entry, before=tuple(sorted(held.marks - entry.marks))))
 
     def merged(self, other: Ledger, *, again: bool) -> Ledger:
         """With another learner's batches; one that both hold is an error, unless it is meant."""
@@ -183,14 +182,20 @@ class KeptElsewhere(Ledger):
         """Refuse none."""
 
 
-def check_still_in(wanted: Iterable[int], gone: Iterable[int], *, again: bool) -> list[int]:
-    """The nodes of these that are in; one that was taken out already is an error, unless meant."""
+def check_still_in(
+    wanted: Iterable[int], gone: Iterable[int], *, again: bool, names: Sequence[str] | None = None
+) -> list[int]:
+    """The nodes of these that are in; one that was taken out already is an error, unless meant.
+
+    `names`: they are sessions, and called so.
+    """
     out, nodes = set(gone), list(wanted)
     twice = [node for node in nodes if node in out]
     if twice and not again:
+        who = f"node {twice[0]}" if names is None else f"session {str(names[twice[0]])!r}"
         raise InputError(
-            f"node {twice[0]} was taken out of this batch already; leave it out, or say again=True "
-            f"to pass over such nodes ({_NOTHING})"
+            f"{who} was taken out of this batch already; leave it out, or say again=True to pass "
+            f"over such {'nodes' if names is None else 'sessions'} ({_NOTHING})"
         )
     return [node for node in nodes if node not in out]
 

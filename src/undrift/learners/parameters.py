@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self, final, get_args, 
 
 from undrift.checks import checked, field_types
 from undrift.errors import InputError, unknown_name
+from undrift.machine import check_device
 
 
 class _TakesAll(ABCMeta):
@@ -266,10 +267,10 @@ def check_not_negative(**values: float) -> None:
             raise InputError(f"{name} must be at least 0, not {value}")
 
 
-def check_positive(**values: float) -> None:
-    """Reject hyperparameters that must be greater than zero."""
+def check_positive(**values: float | None) -> None:
+    """Reject hyperparameters that must be greater than zero; None is no number."""
     for name, value in values.items():
-        if not value > 0:
+        if value is not None and not value > 0:
             raise InputError(f"{name} must be greater than 0, not {value}")
 
 
@@ -281,8 +282,10 @@ def check_seed(**values: int) -> None:
 
 
 Seed = Annotated[int, check_seed]
+Device = Annotated[str, check_device]
 Positive = Annotated[float, check_positive]
 PositiveInt = Annotated[int, check_positive]
+PositiveOrNone = Annotated[float | None, check_positive]
 NotNegative = Annotated[float, check_not_negative]
 NotNegativeInt = Annotated[int, check_not_negative]
 """Types of hyperparameters that are checked when they are set."""

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 import torch
 from torch import Tensor
 
-from undrift.analytic.additive import Additive
+from undrift.analytic.additive import Counted
 from undrift.analytic.class_sums import ClassSums
 from undrift.errors import InputError
 from undrift.learners.additive import AdditiveLearner, Known
@@ -37,7 +37,7 @@ _PRESENT = 3.0  # deviations of the noise that a class's noisy count must reach 
 
 
 @dataclass(frozen=True, eq=False)
-class PrivateSums(Additive):
+class PrivateSums(Counted):
     """R, Q and counts with noise, summed over releases. `parts`: in how many a class was found."""
 
     per_class: ClassVar[tuple[str, ...]] = ("moment", "counts", "parts")

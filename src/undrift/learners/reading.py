@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Protocol, Self, final, get_args
+from typing import Any, Literal, Protocol, Self, final, get_args
 
 import torch
 from torch import Tensor
@@ -15,9 +15,10 @@ from undrift.analytic.novelty import LEAST_ALARMS
 from undrift.checks import checked
 from undrift.errors import InputError, unknown_name
 from undrift.graphs import Encoding, Graph, Pooling, ReceptiveField, Scaling
+from undrift.learners.any_learner import AnyLearner
 from undrift.learners.nodes import Nodes, node_index
 from undrift.learners.novelty import Judged
-from undrift.learners.parameters import Parameters, Seed
+from undrift.learners.parameters import Device, Seed
 from undrift.sharing import is_shared
 from undrift.streams.any_graph import as_graph, with_class_ids
 from undrift.typing import Progress, silent
@@ -64,7 +65,7 @@ class Learned(Protocol):
 
 
 @dataclass(kw_only=True)
-class Reading(Parameters):
+class Reading(AnyLearner):
     """What a learner answers. It says how by `_scores`, and two more functions if it can.
 
     `learned_` is what it knows, in its own dataclass. `scaling_`: the units that columns are put
@@ -72,13 +73,15 @@ class Reading(Parameters):
     a pair of tables had some.
     """
 
-    display: ClassVar[str]  # in tables and figures; the name without it
-
     seed: Seed = 0
-    device: str = "cpu"
+    device: Device = "cpu"
     learned_: Learned | None = field(default=None, init=False, repr=False, compare=False)
     scaling_: Scaling | Encoding | None = field(default=None, init=False, repr=False, compare=False)
     columns_: tuple[str, ...] | None = field(default=None, init=False, repr=False, compare=False)
+
+    @final
+    def _empty(self) -> bool:
+        return self.learned_ is None
 
     @abstractmethod
     def _scores(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:

@@ -189,7 +189,7 @@ def known_method(name: str) -> str:
 def recorded_name(method: str | type[Parameters]) -> str:
     """The name under which a method can be found again: short where it has one."""
     where = method if isinstance(method, str) else f"{method.__module__}:{method.__qualname__}"
-    lists = ((name, each) for each in (REGISTRY, FORMS) for name in each.names())
+    lists = ((name, each) for each in (REGISTRY, FORMS, RECOMMENDERS) for name in each.names())
     return next((name for name, each in lists if each.where(name) == where), where)
 
 

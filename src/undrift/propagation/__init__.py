@@ -4,7 +4,6 @@ Read it in this order: `plan` (every decision, made once), `mixes` and `features
 rows), `sums`, `solve`, `learner`.
 """
 
-from undrift.typing import imported_late, public_names
+from undrift.typing import imported_late
 
-__all__ = ["features", "learner", "mixes", "plan", "solve", "sums"]
-__dir__, __getattr__ = public_names(__name__), imported_late(__name__, {}, __all__)
+__all__, __dir__, __getattr__ = imported_late(__name__)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from undrift.errors import InputError
 from undrift.learners.additive import AdditiveLearner, Known
-from undrift.learners.parameters import check_positive
+from undrift.learners.parameters import PositiveOrNone
 from undrift.propagation.mixes import Mix
 from undrift.propagation.plan import First, Plan, Size, Wanted, decided, decides_badly, plan_given
 from undrift.propagation.solve import Solved, candidate, selected_variant
@@ -30,7 +30,7 @@ class RowSettings:
     renamed: ClassVar[dict[str, str]] = {"words": "evidence_threshold", "trust": "homophily"}
     solving: ClassVar[str] = "solve"
 
-    gamma: float | None = None
+    gamma: PositiveOrNone = None
     mix: Mix = "adaptive"
     hops: int = 8
     evidence_threshold: float = 1e4
@@ -41,8 +41,6 @@ class RowSettings:
 
     @final
     def _check_rows(self) -> None:
-        if self.gamma is not None:
-            check_positive(gamma=self.gamma)
         Wanted(self.sketch, self.fourier)
         self._blank(1, seed=0)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from undrift.typing import imported_late, public_names
+from undrift.typing import imported_late
 
 if TYPE_CHECKING:
     from undrift.recommend.base import Recommender as Recommender
@@ -23,18 +23,11 @@ if TYPE_CHECKING:
     from undrift.recommend.next_item import NextItem as NextItem
     from undrift.recommend.stream import SessionStream as SessionStream
 
-_WHERE = {
-    "Ease": "next_item",
-    "Histories": "interactions",
-    "Interactions": "interactions",
-    "ItemKnn": "baselines",
-    "LastItem": "baselines",
-    "NextItem": "next_item",
-    "Popularity": "baselines",
-    "Recommender": "base",
-    "SessionStream": "stream",
-    "as_interactions": "interactions",
-}
-
-__all__ = list(_WHERE)
-__dir__, __getattr__ = public_names(__name__), imported_late(__name__, _WHERE)
+__all__, __dir__, __getattr__ = imported_late(
+    __name__,
+    "base: Recommender",
+    "baselines: ItemKnn LastItem Popularity",
+    "interactions: Histories Interactions as_interactions",
+    "next_item: Ease NextItem",
+    "stream: SessionStream",
+)

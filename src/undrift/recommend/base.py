@@ -17,17 +17,17 @@ from undrift.analytic.additive import arranged
 from undrift.cells import fits
 from undrift.checks import checked
 from undrift.errors import InputError
-from undrift.learners.ledger import Ledger
-from undrift.learners.parameters import Parameters, check_positive
+from undrift.learners.any_learner import AnyLearner
+from undrift.learners.ledger import Ledger, check_still_in
+from undrift.learners.parameters import Device, PositiveInt, PositiveOrNone, Seed
 from undrift.learners.reading import EXACT
-from undrift.machine import check_device
 from undrift.recommend.interactions import Array, Histories, Interactions, as_interactions, as_name
 from undrift.recommend.sums import TOGETHER, ItemSums, Pairs, sessions_by_items
 from undrift.storage.files import load_state, save_state
-from undrift.storage.state import State, pack, packed_bytes, unpack
+from undrift.storage.state import State, packed_bytes, unpack
 
 LEAST_SESSIONS = 5  # behind an item or a pair that a file shows by default
-_BATCHES, _ITEMS, _GUARDED = "@batches", "@items", "@least_sessions"
+_ITEMS, _GUARDED = "@items", "@least_sessions"
 _AT_ONCE = 2**22  # scores of recommendations in memory at a time
 
 Exclude = Collection[str] | Literal["history"] | None
@@ -74,7 +74,7 @@ class Kept:
 
 
 @dataclass(kw_only=True)
-class Recommender(Parameters):
+class Recommender(AnyLearner):
     """A method that recommends items: observe sessions, score every item ever seen.
 
     `summing` names the hyperparameters that sums depend on. They are fixed once something was
@@ -88,33 +88,24 @@ class Recommender(Parameters):
     (True, True, ['_scores', '_solve'])
     """
 
-    name: ClassVar[str]
-    display: ClassVar[str]
     family: ClassVar[str] = "recommend"
-    paper: ClassVar[str] = "-"
     keeps: ClassVar[str] = "sums over pairs of items"
-    keeps_examples: ClassVar[bool] = False
     learns: ClassVar[str] = "sessions"
     returns: ClassVar[bool] = True
     forgets: ClassVar[bool] = True
     merges: ClassVar[bool] = True
-    verbs_need: ClassVar[str] = ""
     needs_order: ClassVar[bool] = True  # whether a set of items, such as a graph's, is no session
     summing: ClassVar[tuple[str, ...]] = ()
-    positive: ClassVar[tuple[str, ...]] = ("half_life",)  # hyperparameters above 0
 
-    half_life: float | None = None
+    half_life: PositiveOrNone = None
     epsilon: float | None = None
-    seed: int = 0  # of the run; nothing here is random
-    device: str = "cpu"
+    seed: Seed = 0  # of the run; nothing here is random
+    device: Device = "cpu"
     kept_: Kept = field(default_factory=Kept, init=False, repr=False, compare=False)
-    batches_: Ledger | None = field(default=None, init=False, repr=False, compare=False)
     guarded_: int = field(default=1, init=False, repr=False, compare=False)
     _solution: Any = field(default=None, init=False, repr=False, compare=False)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name == "device" and isinstance(value, str):
-            check_device(value)
         if name == "epsilon" and value is not None:
             raise InputError(
                 f"{self.display} has no proof for epsilon={value!r}: one session changes many "
@@ -129,8 +120,6 @@ class Recommender(Parameters):
                     "clone(), which has observed nothing"
                 )
         super().__setattr__(name, value)
-        if name in self.positive and value is not None:
-            check_positive(**{name: value})
         if name != "_solution" and not name.startswith("batches"):
             object.__setattr__(self, "_solution", None)
 
@@ -199,25 +188,20 @@ class Recommender(Parameters):
                 raise InputError("forget sessions or items, one after the other; give one of them")
             self.revise(clicks, clicks.without(items=items), again=again)
             return self
-        some = sessions is not None or users is not None
-        asked = clicks.places(sessions, users) | (not some)
-        places, ledger = np.flatnonzero(asked).tolist(), self._ledger()
-        held, before = ledger.find(clicks.digest, places, again=again)
-        out = np.isin(np.arange(len(asked)), [*before])
-        gone, left, twice = asked & ~out, ~asked & ~out, asked & out
-        if some and twice.any() and not again:
-            raise InputError(
-                f"session {str(clicks.sessions[twice][0])!r} was taken out of this batch already; "
-                "leave it out, or say again=True to pass over such sessions (nothing was changed)"
-            )
-        if some and not gone.any():
+        some, ledger = sessions is not None or users is not None, self._ledger()
+        every = np.arange(len(clicks.sessions))
+        asked = every[clicks.places(sessions, users)] if some else every
+        held, out = ledger.find(clicks.digest, asked.tolist(), again=again)
+        names = clicks.sessions.tolist() if some else None
+        gone = check_still_in(asked.tolist(), out, again=again or not some, names=names)
+        if some and not gone:
             return self
+        away = np.isin(every, [*out, *gone])
         known = ledger.forgotten(held)
-        if left.any():
-            rest, taken = clicks.among(left).digest, np.flatnonzero(asked | out).tolist()
-            known = ledger.without(clicks.digest, held, taken, rest)
-        self.kept_ = self.kept_.plus(self._sums(clicks.among(gone)), -1).checked()
-        self.batches_ = known
+        if not away.all():
+            left = clicks.among(~away).digest
+            known = ledger.exchanged(held, clicks.digest, every[away].tolist(), left, again=True)
+        self._exchange(clicks.among(np.isin(every, gone)), None, known)
         return self
 
     def revise(self, before: Any, after: Any, *, again: bool = False) -> Revised:
@@ -230,21 +214,24 @@ class Recommender(Parameters):
         ledger = self._ledger()
         held, earlier = ledger.find(was.digest, again=again)
         out = list(earlier)
-        away = {*was.sessions[out]}
-        still = np.array([name in away for name in now.sessions], bool)  # given, and to stay out
-        known = ledger.forgotten(held)
+        still = np.isin(now.sessions, was.sessions[out])  # given, and to stay out
+        known, left = ledger.forgotten(held), now.among(~still)
         if not still.all():
-            known = ledger.revised(held, now.digest, (), again=again)
-            rest, taken = now.among(~still).digest, np.flatnonzero(still).tolist()
-            known = known.without(now.digest, known.held[-1], taken, rest)
-        old, new = _contents(was), _contents(now)
-        come = np.array([new[name] != old.get(name) for name in new], bool) & ~still
+            places = np.flatnonzero(still).tolist()
+            known = ledger.exchanged(held, now.digest, places, left.digest, again=again)
+        old, new = _contents(was), _contents(left)
+        come = np.array([new[name] != old.get(name) for name in new], bool)
         gone = np.array([old[name] != new.get(name) for name in old], bool)
         gone[out] = False
-        kept = self.kept_.plus(self._sums(now.among(come)))
-        self.kept_ = kept.plus(self._sums(was.among(gone)), -1).checked()
-        self.batches_ = known
+        self._exchange(was.among(gone), left.among(come), known)
         return Revised(int(gone.sum()), int(come.sum()))
+
+    @final
+    def _exchange(self, before: Interactions, after: Interactions | None, batches: Ledger) -> None:
+        """Put sessions in the place of others, all of it or nothing."""
+        kept = self.kept_ if after is None else self.kept_.plus(self._sums(after))
+        self.kept_ = kept.plus(self._sums(before), -1).checked()
+        self.batches_ = batches
 
     def merge(self, other: Self, *, again: bool = False, guarded: bool = False) -> Self:
         """Add all that another learner knows, such as that of another shop; items meet by name.
@@ -252,9 +239,7 @@ class Recommender(Parameters):
         After merging one of a guarded file nothing can be forgotten, so `guarded=True` must say
         that it is meant.
         """
-        if type(other) is not type(self):
-            raise InputError(f"{self.display} merges with {self.display}, not {other!r}")
-        self._check_same_params(other.params(), "the other learner has", self._solving)
+        known = self._with_batches_of(other, self._solving, again=again)
         if (self.half_life is None) != (other.half_life is None):
             raise InputError("one learner keeps periods apart and the other not; set half_life")
         if self.items_ and other.guarded_ > self.guarded_ and not guarded:
@@ -262,7 +247,6 @@ class Recommender(Parameters):
                 "the other learner is of a guarded file: after merging, nothing could be forgotten "
                 "here; merge both into a new learner, or say guarded=True (nothing was changed)"
             )
-        known = self._ledger().merged(other._ledger(), again=again)
         self.kept_, self.batches_ = self.kept_.plus(other.kept_), known
         self.guarded_ = max(self.guarded_, other.guarded_)
         return self
@@ -334,7 +318,7 @@ class Recommender(Parameters):
         self, histories: AnyHistories, k: int = 20, exclude: Exclude = None
     ) -> Iterator[list[tuple[str, float]]]:
         """What `recommend` says of each of many histories, some hundred at a time."""
-        check_count("k", k)
+        checked("k", PositiveInt, k)
         one_text = isinstance(exclude, str) and exclude != "history"
         if one_text or not isinstance(exclude, Iterable | None):
             raise InputError(f"exclude is a list of items or 'history', not {exclude!r}")
@@ -383,28 +367,19 @@ class Recommender(Parameters):
         batch that is in is not recognised.
         """
         kept = self.kept_
-        if check_count("least_sessions", least_sessions) > 1:
+        if checked("least_sessions", PositiveInt, least_sessions) > 1:
             layers = {age: sums.guarded(least_sessions) for age, sums in kept.layers.items()}
             kept = Kept(kept.items, layers).checked()
             kept = kept.over(tuple(sorted(kept.items)))  # which tells nothing of when they came
-        tensors, values = pack(kept.layers)
+        values = {_ITEMS: list(kept.items), _GUARDED: max(self.guarded_, least_sessions)}
         # a guess of a small batch could be compared with the list
-        if self.batches_ is not None and batches and least_sessions == 1:
-            values |= pack(self.batches_, _BATCHES)[1]
-        values[_ITEMS], values[_GUARDED] = list(kept.items), max(self.guarded_, least_sessions)
-        return State(self.name, self.params(), tensors, values)
+        return self._state(kept.layers, values, batches=batches and least_sessions == 1)
 
     def load(self, state: State) -> Self:
         """Go on from a state of the same method; choices made when solving may differ."""
-        if state.method != self.name:
-            raise InputError(
-                f"this state belongs to method {state.method!r}, not {self.name!r}; load it into "
-                f"a {state.method!r} learner"
-            )
-        self._check_same_params(state.params, "the state was learned with", self._solving)
-        values = dict(state.values)
+        state, known = self._loaded(state, self._solving)
+        values = state.values
         items, guarded = values.pop(_ITEMS, None), values.pop(_GUARDED, 1)
-        known = unpack(Ledger, {}, values, _BATCHES) if f"{_BATCHES}.@" in values else None
         layers: dict[str, ItemSums] = unpack(dict[str, ItemSums], state.tensors, values)
         names = isinstance(items, list) and all(isinstance(name, str) for name in items)
         ages = all(fits(int, age) for age in layers if age)
@@ -473,8 +448,8 @@ class Recommender(Parameters):
         return reduce(Kept.plus, layers, Kept())
 
     @final
-    def _ledger(self) -> Ledger:
-        return self.batches_ or Ledger.empty(complete=not self.items_)
+    def _empty(self) -> bool:
+        return not self.items_
 
     @property
     def _solving(self) -> set[str]:
@@ -507,13 +482,6 @@ def ranked(scores: Tensor, count: int, ties: Tensor) -> list[int]:
     key = group[some] * len(scores) + ties[order[some]]
     places: list[int] = order[some][key.argsort()[:count]].tolist()
     return places
-
-
-def check_count(name: str, value: int) -> int:
-    """The value, if it counts something."""
-    if checked(name, int, value) < 1:
-        raise InputError(f"{name} must be at least 1, not {value}")
-    return value
 
 
 def _contents(batch: Interactions) -> dict[str, Any]:

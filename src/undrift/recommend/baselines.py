@@ -10,7 +10,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from undrift.learners.parameters import check_not_negative
+from undrift.learners.parameters import NotNegative, Positive, PositiveInt
 from undrift.recommend.base import Recommender
 from undrift.recommend.interactions import Array, Histories, Interactions
 from undrift.recommend.sums import SESSIONS, TOGETHER, ItemSums, Pairs, cuts_of, sessions_by_pairs
@@ -102,14 +102,10 @@ class ItemKnn(Recommender):
     paper: ClassVar[str] = "Sarwar et al., WWW 2001"
     keeps: ClassVar[str] = "sessions per pair of items"
     needs_order: ClassVar[bool] = False
-    positive: ClassVar[tuple[str, ...]] = ("half_life", "query_decay", "last")
 
-    shrink: float = 20.0
-    query_decay: float = 4.0
-    last: int = 20
-
-    def __post_init__(self) -> None:
-        check_not_negative(shrink=self.shrink)
+    shrink: NotNegative = 20.0
+    query_decay: Positive = 4.0
+    last: PositiveInt = 20
 
     def _solve(self, sums: ItemSums) -> _Linear:
         counts = sums.counts.double()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Annotated, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from undrift.errors import InputError
+from undrift.learners.parameters import Positive, PositiveInt
 from undrift.recommend.base import AnyHistories, Recommender
 from undrift.recommend.interactions import Array, Histories, Interactions
 from undrift.recommend.solve import Solver, System, finest, inverse
@@ -45,6 +46,11 @@ def _ridge(sums: ItemSums, ridge: float, power: float) -> sp.dia_matrix:
     return sp.diags((ridge * (counts / counts.mean()) ** power).numpy())
 
 
+def _check_share(mix: float) -> None:
+    if not 0 <= mix <= 1:
+        raise InputError(f"mix is a share from 0 to 1, not {mix}")
+
+
 @dataclass(kw_only=True, repr=False)
 class NextItem(Recommender):
     """The next click of a session, by ridge regression on sums (SLIST's form).
@@ -73,22 +79,16 @@ class NextItem(Recommender):
     keeps: ClassVar[str] = "sums over pairs of items: together, past and next"
     paper: ClassVar[str] = "Choi et al., WWW 2021 (SLIST)"
     summing: ClassVar[tuple[str, ...]] = ("decay", "reach")
-    positive = ("half_life", "ridge", "decay", "reach", "query_decay", "last", "tolerance")
 
-    mix: float = 0.6
-    ridge: float = 80.0
+    mix: Annotated[float, _check_share] = 0.6
+    ridge: Positive = 80.0
     ridge_power: float = 0.5
-    decay: float = 0.7
-    reach: int = 64
-    query_decay: float = 4.0
-    last: int = 20
+    decay: Positive = 0.7
+    reach: PositiveInt = 64
+    query_decay: Positive = 4.0
+    last: PositiveInt = 20
     solver: Solver = "auto"
-    tolerance: float = 1e-10
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        super().__setattr__(name, value)
-        if name == "mix" and not 0 <= value <= 1:
-            raise InputError(f"mix is a share from 0 to 1, not {value}")
+    tolerance: Positive = 1e-10
 
     def _pairs(self, batch: Interactions) -> dict[str, Pairs]:
         weights = np.rint(UNIT * np.exp(-np.arange(self.reach) / self.decay)).astype(np.int64)
@@ -172,9 +172,8 @@ class Ease(Recommender):
     keeps: ClassVar[str] = "sessions per pair of items"
     paper: ClassVar[str] = "Steck, WWW 2019"
     needs_order: ClassVar[bool] = False
-    positive: ClassVar[tuple[str, ...]] = ("half_life", "ridge")
 
-    ridge: float = 100.0
+    ridge: Positive = 100.0
 
     def _solve(self, sums: ItemSums) -> Tensor:
         """B, dense."""

@@ -67,15 +67,13 @@ class System:
     def solve(self, right: Tensor) -> Tensor:
         """Y, `[n, queries]` in float64; an error where the residual stays above the tolerance."""
         right = right.double().to(self.device)
-        if self.items and self._by_factor(right.shape[1]):
-            self.factor()
+        if self.items and self._lower is None and self._by_factor(right.shape[1]):
+            self._factorise()
         width = max(1, _AT_ONCE // max(1, self.items))
         return torch.cat([self._block(part) for part in right.split(width, dim=1)], dim=1)
 
-    def factor(self) -> Tensor:
-        """L of `L L^T = M`, in the finest type that fits into memory."""
-        if self._lower is not None:
-            return self._lower
+    def _factorise(self) -> None:
+        """Make L of `L L^T = M`, in the finest type that fits into memory."""
         kind = finest(self.device, self.items**2, _MOST)
         if kind is None:
             raise InputError(
@@ -90,10 +88,9 @@ class System:
                 "the system is not positive definite; raise ridge, or take solver='cg'"
             )
         self._lower = dense
-        return dense
 
     def _by_factor(self, queries: int) -> bool:
-        if self.solver != "auto" or self._lower is not None or self.items <= _SMALL:
+        if self.solver != "auto" or self.items <= _SMALL:
             return self.solver != "cg"
         kind = finest(self.device, self.items**2, _MOST)
         if self.device != "cpu":

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing import get_all_start_methods, get_context, parent_process
-from threading import Thread
+from multiprocessing import get_all_start_methods, get_context
 
 from undrift.errors import InputError
+from undrift.machine import end_with_parent
 from undrift.plugins import Registry
 from undrift.scale.plan import BlockPlan, Call, Engine, perform
 
@@ -71,7 +70,7 @@ class Pool:
         context = get_context("forkserver" if server else "spawn")
         if server:
             context.set_forkserver_preload([__name__])
-        pool = ProcessPoolExecutor(self.workers, context, initializer=_end_with_parent)
+        pool = ProcessPoolExecutor(self.workers, context, initializer=end_with_parent)
         try:
             try:
                 futures = {pool.submit(perform, plan, call): call for call in left}
@@ -92,15 +91,3 @@ def _end(pool: ProcessPoolExecutor) -> None:
     for process in list((pool._processes or {}).values()):
         process.kill()
     pool.shutdown(cancel_futures=True)
-
-
-def _end_with_parent() -> None:
-    """Let a worker end when the process that asks was killed: it would wait for ever."""
-    parent = parent_process()
-
-    def wait() -> None:
-        if parent is not None:
-            parent.join()
-            os._exit(1)
-
-    Thread(target=wait, daemon=True).start()

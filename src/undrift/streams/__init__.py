@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from undrift.typing import imported_late, public_names
+from undrift.typing import imported_late
 
 if TYPE_CHECKING:
     from undrift.streams.any_graph import as_graph as as_graph
@@ -14,14 +14,11 @@ if TYPE_CHECKING:
     from undrift.streams.stream import TaskStream as TaskStream
     from undrift.streams.task import Task as Task
 
-_WHERE = {
-    "Task": "task",
-    "TaskStream": "stream",
-    "as_graph": "any_graph",
-    "as_graph_set": "any_graph",
-    "load_stream": "benchmarks",
-    "load_stream_file": "file",
-}
-
-__all__ = list(_WHERE)
-__dir__, __getattr__ = public_names(__name__), imported_late(__name__, _WHERE)
+__all__, __dir__, __getattr__ = imported_late(
+    __name__,
+    "any_graph: as_graph as_graph_set",
+    "benchmarks: load_stream",
+    "file: load_stream_file",
+    "stream: TaskStream",
+    "task: Task",
+)

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from undrift.errors import InputError
-from undrift.learners.base import Learner, Verb
+from undrift.learners.any_learner import Verb
+from undrift.learners.base import Learner
 from undrift.learners.reading import EXACT
 from undrift.learners.small_classes import has_noise
 from undrift.storage.state import State
