@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,17 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from undrift import Graph, InputError, Propagation, load, read_tables
+from undrift import (
+    Graph,
+    InputError,
+    Learner,
+    Propagation,
+    TaskStream,
+    evaluate,
+    load,
+    read_tables,
+)
+from undrift.learners.acil import Acil
 from undrift.streams.any_graph import as_batch, as_graph
 from undrift.streams.task import Task, as_task
 
@@ -274,3 +285,57 @@ def test_a_word_for_a_missing_label_is_no_class() -> None:
     assert found.labelled().tolist() == [-1, 1, 0]
     asked = read_tables({**NODES, "label": ["NA", "1", "0"]}, LINKS, classes=["NA"])
     assert asked.class_names == {0: "0", 1: "1", 2: "NA"}
+
+
+def forms() -> dict[str, Any]:
+    """One batch of 24 nodes in every form that a verb reads."""
+    rng, y = np.random.default_rng(0), np.arange(24) % 2
+    x = rng.normal(size=(24, 3)) + 3 * np.eye(3)[y]
+    ends = np.stack([np.arange(24), (np.arange(24) + 2) % 24])
+    plain = Graph.from_arrays(x, ends, y, undirected=True)
+    edges = torch.stack([plain.adjacency.row_of_entry(), plain.adjacency.indices]).flip(0).numpy()
+    adjacency = plain.adjacency.to_scipy()
+    nodes = {"id": list(range(24)), "label": y, **{f"x{j}": x[:, j] for j in range(3)}}
+    links = {"source": ends[0], "target": ends[1]}
+    made = {
+        "Graph": plain,
+        "Task": as_task(plain, 0, validation=False),
+        "arrays": (x, edges, y),
+        "SciPy": (adjacency, x, y),
+        "columns": (nodes, links),
+    }
+    for kind in ("pandas", "polars"):
+        with contextlib.suppress(pytest.skip.Exception):
+            made[kind] = tables(kind, nodes, links)
+    with contextlib.suppress(pytest.skip.Exception):
+        made["Data"] = pyg(x=torch.from_numpy(x), y=torch.from_numpy(y), edge_index=edges)
+        g = pytest.importorskip("networkx").Graph()
+        g.add_nodes_from((i, {"x": x[i].tolist(), "y": int(y[i])}) for i in range(24))
+        g.add_edges_from(ends.T.tolist())
+        made["NetworkX"] = g
+    return made
+
+
+FORMS = forms()
+ANSWERS = "predict scores predict_proba score novelty strangeness ranking judged groups embed"
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("learner", [Propagation(gamma=0.1), Acil(epochs=2, hidden=4)])
+def test_every_verb_reads_every_form(learner: Learner, form: str) -> None:
+    batch, known = FORMS[form], learner.clone().observe(FORMS["Graph"])
+    for answer in ANSWERS.split():
+        if (answer == "predict_proba" and isinstance(learner, Acil)) or not hasattr(known, answer):
+            continue
+        found, wanted = (getattr(known, answer)(each) for each in (batch, FORMS["Graph"]))
+        pairs = zip(found, wanted, strict=True) if answer == "judged" else [(found, wanted)]
+        for one, other in pairs:
+            torch.testing.assert_close(torch.as_tensor(one), torch.as_tensor(other))
+    fresh = learner.clone().observe(batch)
+    if isinstance(learner, Propagation):
+        torch.testing.assert_close(fresh.scores(batch), known.scores(FORMS["Graph"]))
+        fresh.revise(batch, batch)
+        fresh.forget(batch, [3]).forget(batch, [4])
+        assert fresh.forget(batch).classes_ == ()
+    stream = TaskStream.from_graph(batch, base=1, increment=1)
+    assert evaluate(learner.clone(), stream).tasks == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, ClassVar, Literal, Protocol, Self, final, get_args
 
 import torch
@@ -337,6 +338,19 @@ class Reading(Parameters):
             raise InputError(
                 f"this graph has {here} features per node, but {there} were learned; {way}"
             )
+
+
+class Embedding(Reading):
+    """One answer more, of a method with an encoder; `encoder_at`: where that is in `learned_`."""
+
+    encoder_at: ClassVar[str]
+
+    @final
+    def embed(self, graph: Any) -> Tensor:
+        """The encoder's embeddings of every node, of anything that `as_graph` takes."""
+        graph, _ = self._narrowed(graph, None)
+        found: Tensor = attrgetter(self.encoder_at)(self.learned_).embed(graph)
+        return found.cpu()
 
 
 def alarm_rate(unknown: float, name: str = "unknown") -> float:
