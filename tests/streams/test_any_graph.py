@@ -16,6 +16,7 @@ from undrift import (
     Graph,
     InputError,
     Learner,
+    LearnerFolder,
     Propagation,
     TaskStream,
     evaluate,
@@ -257,7 +258,7 @@ def test_nodes_go_by_their_ids_where_a_batch_has_some() -> None:
         assert learner.predict((rows, edges), nodes).tolist() == every[at].tolist()
         assert len(learner.novelty((rows, edges), nodes)) == len(at)
         assert 0 <= learner.score((rows, edges), nodes) <= 1
-    for nodes, why in (([0], "node number 5.*has the id 5; write '0'"), ([9], "no node '9'")):
+    for nodes, why in (([0], "node number 5.*has another; write '0'"), ([9], "no node 9 .*'5'")):
         with pytest.raises(InputError, match=why):
             learner.forget((rows, edges), nodes)
     assert learner.forget((rows, edges), ["0"]).class_rows() == {0: 3, 1: 2}
@@ -322,7 +323,7 @@ ANSWERS = "predict scores predict_proba score novelty strangeness ranking judged
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("learner", [Propagation(gamma=0.1), Acil(epochs=2, hidden=4)])
-def test_every_verb_reads_every_form(learner: Learner, form: str) -> None:
+def test_every_verb_reads_every_form(learner: Learner, form: str, tmp_path: Path) -> None:
     batch, known = FORMS[form], learner.clone().observe(FORMS["Graph"])
     for answer in ANSWERS.split():
         if (answer == "predict_proba" and isinstance(learner, Acil)) or not hasattr(known, answer):
@@ -338,4 +339,75 @@ def test_every_verb_reads_every_form(learner: Learner, form: str) -> None:
         fresh.forget(batch, [3]).forget(batch, [4])
         assert fresh.forget(batch).classes_ == ()
     stream = TaskStream.from_graph(batch, base=1, increment=1)
+    folder = LearnerFolder.new(tmp_path / "folder", learner.clone())
+    folder.observe(batch)
+    assert folder.classes_ == ("0", "1")
+    predictions = folder.predict(batch)
+    labels = as_graph(batch).labelled()
+    assert folder.score(batch) == (predictions == labels).mean()
+    wanted = folder.learner().scores(batch)
+    torch.testing.assert_close(folder.scores(batch, [5, 3]), wanted[[5, 3]])
+    if isinstance(learner, Propagation):
+        assert folder.novelty(batch).shape == (24,)
+        assert folder.predict_proba(batch).argmax(dim=1).tolist() == wanted.argmax(dim=1).tolist()
+        folder.revise(batch, batch)
+        folder.forget(batch, [3])
+    else:
+        with pytest.raises(InputError, match=r"scores but no probabilities.*take propagation"):
+            folder.predict_proba(batch)
     assert evaluate(learner.clone(), stream).tasks == 2
+
+
+PLAIN = list(range(24))
+NOT_THERE = r"there is no node {} among the 24 of .*give "
+
+
+@pytest.mark.parametrize(
+    ("ids", "nodes", "found"),
+    [
+        *((PLAIN, nodes, [3]) for nodes in ([3], np.array([3]), torch.tensor([3]), (3,), ["3"])),
+        (PLAIN, range(3), [0, 1, 2]),
+        (PLAIN, np.arange(24) < 2, [0, 1]),
+        (PLAIN, [], []),
+        (PLAIN, {3}, r"write sorted\(nodes\)"),
+        (PLAIN, 3, r"write \[3\] for one node"),
+        (PLAIN, ["a"], NOT_THERE.format("'a'") + "numbers from 0, as these nodes have no ids"),
+        (PLAIN, [99], "node 99 is not there: the 24 nodes are numbered from 0"),
+        (PLAIN, [True], "a node mask needs 24 entries"),
+        ("n", ["n3"], [3]),
+        ("n", np.array(["n3"]), [3]),
+        ("n", [3], [3]),
+        ("n", np.arange(24) == 3, [3]),
+        ("n", ["3"], NOT_THERE.format(r"'3' \(did you mean 'n3'\?\)") + "ids such as 'n0'"),
+        ("n", [99], "node 99 is not there"),
+        ("n", {"n3"}, r"write sorted\(nodes\)"),
+        ([100 + i for i in PLAIN], [103], [3]),
+        ([100 + i for i in PLAIN], ["103"], [3]),
+        ([100 + i for i in PLAIN], [3], NOT_THERE.format("3.*") + "ids such as '100'"),
+    ],
+)
+@pytest.mark.parametrize("where", ["memory", "folder"])
+def test_nodes_are_named_in_one_way(
+    ids: Any, nodes: Any, found: Any, where: str, tmp_path: Path
+) -> None:
+    rows, links = FORMS["columns"]
+    names = [f"n{i}" for i in PLAIN] if ids == "n" else ids
+    batch = {**rows, "id": names}, {end: [names[i] for i in links[end]] for end in links}
+    if where == "memory":
+        learner = Propagation(gamma=0.1).observe(batch)
+        predict, forget = learner.predict, learner.forget
+    else:
+        folder = LearnerFolder.new(tmp_path / "folder", Propagation(gamma=0.1))
+        folder.observe(batch)
+        predict, forget = folder.predict, folder.forget
+    if isinstance(found, str):
+        for verb in (predict, forget):
+            with pytest.raises(InputError, match=found):
+                verb(batch, nodes)
+        return
+    every = predict(batch)
+    assert np.asarray(predict(batch, nodes)).tolist() == np.asarray(every)[found].tolist()
+    if found:
+        forget(batch, nodes)
+        with pytest.raises(InputError, match=r"taken out of|not in"):
+            forget(batch, nodes)

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, ClassVar, Literal, Self
@@ -290,6 +291,9 @@ class Folder:
         """
         with self._drafting() as draft:
             for other in others:
+                if not isinstance(other, str | PathLike):
+                    what = f"a folder merges with other folders, not with a {type(other).__name__}"
+                    raise InputError(f"{what}; give their paths, or merge learners in memory")
                 draft.merge(self.draft.loaded(Path(other)))
             return draft.commit("merge", progress)
 
