@@ -51,7 +51,10 @@ def imported_late(
         if name in parts:
             return import_module(f"{package}.{name}")
         if name not in where:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            others = [f"{package}.{part}" for part in parts if name[0].isupper()]
+            there = [m for m in others if name in getattr(import_module(m), "__all__", ())]
+            hint = f"; it is {there[0]}.{name}" if there else ""
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")
         return getattr(import_module(f"{package}.{where[name]}"), name)
 
     return look_up

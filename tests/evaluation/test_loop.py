@@ -124,6 +124,8 @@ def test_an_evaluation_is_plotted(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     figure = found.plot(tmp_path / "curve.svg")
     assert (tmp_path / "curve.svg").read_text().count("<svg") == 1
     assert figure.axes[0].lines[0].get_ydata().tolist() == [100.0, 75.0]
+    with pytest.raises(InputError, match=r"unknown kind of figure 'xyz'; choose one of: .*svg"):
+        found.plot(tmp_path / "curve.xyz")
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(InputError, match=r"need matplotlib; .*undrift\[figures\]"):
         found.plot()

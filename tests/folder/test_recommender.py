@@ -45,7 +45,7 @@ def test_somebody_is_forgotten_as_if_never_there(shop: RecommenderFolder, who: s
     left = as_interactions(OFTEN, time=None, user="user").without(**given)
     wanted = NextItem().observe(left).observe((list("xxyy"), list("abbc")))
     assert shop.learner().scores([["a"]]).tolist() == wanted.scores([["a"]]).tolist()
-    with pytest.raises(InputError, match=f"{kind} was taken out of it, so leave out its rows"):
+    with pytest.raises(InputError, match=f"{kind} was taken out of it in step 3, so leave out"):
         shop.forget(OFTEN)
     assert shop.history()[-1].verb == f"forget-{kind}"
     (erased,) = shop.audit().erased

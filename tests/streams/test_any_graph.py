@@ -200,7 +200,6 @@ def test_tables_that_are_no_graph(nodes: Any, edges: Any, why: str) -> None:
         (X, r"numpy\.ndarray"),
         ((X,), r"tuple of 1 \(ndarray\)"),
         ((NODES, X), r"tuple of 2 \(dict, ndarray\)"),
-        ("graph.npz", r"builtins\.str"),
     ],
 )
 def test_what_is_no_graph_is_named_with_all_that_is_taken(x: Any, named: str) -> None:
@@ -215,6 +214,11 @@ def test_one_table_is_no_graph_yet_and_neither_are_parts_of_data() -> None:
     twice = pytest.importorskip("pandas").DataFrame([[1, 2, 3]], columns=["id", "b", "b"])
     with pytest.raises(InputError, match="two columns 'b'"):
         as_graph((twice, LINKS))
+    for path in ("nodes.csv", ("nodes.csv", "edges.csv"), Path("nodes.csv")):
+        with pytest.raises(InputError, match=r"nodes.csv.* is no graph but a path; .*read_tables"):
+            as_graph(path)
+    with pytest.raises(InputError, match=r"Propagation cannot merge with a dict; give a learner"):
+        Propagation().merge(NODES)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"DataLoader.*give.*Data"):
         as_graph(torch.utils.data.DataLoader([1]))  # type: ignore[arg-type]
     data = pyg(y=torch.tensor(Y))
@@ -303,6 +307,7 @@ def forms() -> dict[str, Any]:
         "Task": as_task(plain, 0, validation=False),
         "arrays": (x, edges, y),
         "SciPy": (adjacency, x, y),
+        "dict": {"x": x, "edge_index": edges, "y": y},
         "columns": (nodes, links),
     }
     for kind in ("pandas", "polars"):
@@ -338,7 +343,7 @@ def test_every_verb_reads_every_form(learner: Learner, form: str, tmp_path: Path
         fresh.revise(batch, batch)
         fresh.forget(batch, [3]).forget(batch, [4])
         assert fresh.forget(batch).classes_ == ()
-    stream = TaskStream.from_graph(batch, base=1, increment=1)
+    stream = TaskStream.from_graph(batch, 1, 1)
     folder = LearnerFolder.new(tmp_path / "folder", learner.clone())
     folder.observe(batch)
     assert folder.classes_ == ("0", "1")

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from undrift.analytic.buffers import used_again
-from undrift.errors import InputError, not_installed
+from undrift.errors import InputError, not_installed, unknown_name
 from undrift.evaluation import protocols
 from undrift.evaluation.cost import PhaseClock, peak_memory_mb, reset_peak_memory
 from undrift.evaluation.detection import anomalies
@@ -130,6 +130,9 @@ class Evaluation:
         axes.set(xlabel="step", ylabel=f"{name}, percent", ylim=(0, 100))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         if path is not None:
+            kinds = figure.canvas.get_supported_filetypes()
+            if (kind := Path(path).suffix.lower().removeprefix(".")) not in ("", *kinds):
+                raise unknown_name("kind of figure", kind, kinds)
             figure.savefig(path)
         return figure
 

@@ -222,8 +222,8 @@ class Folder:
     ) -> Step:
         """Put the second batch in the place of the first."""
         if (before is not None) + (after is not None) != 1 + (verb == "revise"):
-            way = f"give {verb} the files or tables of one: {self.files}"
-            raise InputError(f"a batch is None; {way}")
+            way = f"give its data, in memory or as paths: {self.files}"
+            raise InputError(f"{verb} needs a batch, not None; {way}")
         names = () if after is None else ("aliases", "small_classes")  # of the second alone
         said = {name: reading.pop(name, None) for name in names}
         whole = before is None or after is None

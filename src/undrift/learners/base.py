@@ -235,10 +235,9 @@ class Learner(Reading):
         self._must("merges", "merge")
         self._check_again(again)
         if type(other) is not type(self):
-            raise InputError(
-                f"cannot merge {self.display} with {getattr(other, 'display', type(other))}; both "
-                "must be of one method"
-            )
+            name = getattr(other, "display", f"a {type(other).__name__}")
+            way = f"give a learner of {self.name}, or observe(batch) for data"
+            raise InputError(f"{self.display} cannot merge with {name}; {way}")
         same = bool(self.planned) and self.plan_ is not None and self.plan_ == other.plan_
         planned = self.planned if same else ()
         self._check_same_params(other.params(), "the other learner has", planned)
