@@ -66,15 +66,15 @@ class LearnerFolder(Folder):
     >>> with tempfile.TemporaryDirectory() as place:
     ...     folder = LearnerFolder.new(f"{place}/desk")
     ...     step = folder.observe(tiny_graph())
-    ...     len(folder.predict(tiny_graph(), nodes=[3]).classes)
+    ...     len(folder.predict(tiny_graph(), nodes=[3]))
     1
     """
 
-    draft = Draft
+    _draft = Draft
     row = "node"
-    default, emptied = DEFAULT, staticmethod(empty_like)
-    shared = frozenset({"columns", "width", "reading", "aliases", "scale"})
-    shared |= {"small_classes", "least_rows"}
+    _default, _emptied = DEFAULT, staticmethod(empty_like)
+    _shared = frozenset({"columns", "width", "reading", "aliases", "scale"})
+    _shared |= {"small_classes", "least_rows"}
     files = "NODES EDGES"
     one_file: tuple[str, ...] = ALONE
     engine: Engine = Local()

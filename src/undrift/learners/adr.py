@@ -246,10 +246,7 @@ class Adr(AdrStages):
 
     name: ClassVar[str] = "adr"
     display: ClassVar[str] = "ADR"
-    family: ClassVar[str] = "analytic"
     paper: ClassVar[str] = "Song, Guan and Kong, Analytic Drift Resister"
-    keeps: ClassVar[str] = "sums R and Q per layer and of the classifier, two encoders"
-    returns: ClassVar[bool] = True
     renamed: ClassVar[dict[str, str]] = FIRST_NAMES["adr"]
     gone: ClassVar[dict[str, Any]] = {
         "solver": "direct",
