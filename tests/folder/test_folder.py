@@ -159,7 +159,7 @@ def test_merging_twice_or_with_itself_is_refused(first: LearnerFolder, desk: Any
     for other in (site, first, first.path / ".." / "desk"):
         with pytest.raises(InputError, match=r"shares .* of its batches with .*nothing was"):
             first.merge(other)
-    with pytest.raises(InputError, match=r"merges with other folders, not with a Propagation;"):
+    with pytest.raises(InputError, match=r"merges with folders, not a Propagation; give"):
         first.merge(first.learner())  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"observe needs a batch, not None; give its data, in mem"):
         first.observe(None)

@@ -16,13 +16,7 @@ from undrift.folder.columns import read_scale
 from undrift.folder.draft import Draft
 from undrift.folder.kinds import Folder
 from undrift.folder.plan_file import units_given
-from undrift.folder.predictions import (
-    Predictions,
-    check_out,
-    check_unknown,
-    class_names,
-    predicted,
-)
+from undrift.folder.predictions import Predictions, check_out, check_unknown, predicted
 from undrift.folder.record import Record
 from undrift.folder.store import COLUMNS
 from undrift.folder.target import check_target
@@ -137,7 +131,7 @@ class LearnerFolder(Folder):
                     "a graph folder is predicted whole and into a file; give out='predictions.csv' "
                     "and neither nodes nor unknown"
                 )
-            names = class_names(draft.learner, draft.record)
+            names = draft.record.named(draft.learner.classes_)
             how: Any = {"probabilities": probabilities, "tell": self.tell, "progress": progress}
             return predict_large(draft.learner, found.graph, names, out, self.engine, **how)
         made = predicted(draft.learner, draft.record, found, nodes, unknown, groups=groups)
@@ -150,7 +144,7 @@ class LearnerFolder(Folder):
     def classes_(self) -> tuple[str, ...]:
         """The names of its classes, in order of arrival."""
         draft = self._loaded()
-        return tuple(class_names(draft.learner, draft.record))
+        return tuple(draft.record.named(draft.learner.classes_))
 
     def scores(self, batch: Source, nodes: Any = None, **reading: Any) -> Tensor:
         """A score per node of the batch (or of `nodes`, in order) and class of `classes_`."""

@@ -292,8 +292,8 @@ class Folder:
         with self._drafting() as draft:
             for other in others:
                 if not isinstance(other, str | PathLike):
-                    what = f"a folder merges with other folders, not with a {type(other).__name__}"
-                    raise InputError(f"{what}; give their paths, or merge learners in memory")
+                    kind = type(other).__name__
+                    raise InputError(f"a folder merges with folders, not a {kind}; give paths")
                 draft.merge(self._draft.loaded(Path(other)))
             return draft.commit("merge", progress)
 

@@ -150,11 +150,6 @@ class Predictions(Sequence[dict[str, Any]]):
         write_table(path, rows, kinds)
 
 
-def class_names(learner: Learner, record: Record) -> list[str]:
-    """The names of a learner's classes, in order of arrival."""
-    return [record.names.get(c, f"class {c}") for c in learner.classes_]
-
-
 def predicted(
     learner: Learner,
     record: Record,
@@ -167,7 +162,7 @@ def predicted(
     """What a learner says of a batch; its rows are made once for classes and novelty."""
     index = None if nodes is None else batch.places(nodes)
     scores, novelty = learner.judged(batch.graph, index)
-    names = class_names(learner, record)
+    names = record.named(learner.classes_)
     if unknown is not None and novelty is None:
         novelty = learner.novelty(batch.graph, index)  # says why not
     if unknown is not None and UNKNOWN_WORD in names:

@@ -169,9 +169,7 @@ class Graph:
             entries = (weights, (target, source))
             graph = cls.from_scipy(x, sp.csr_matrix(entries, shape=(x.shape[0],) * 2), y)
         if below := int((graph.adjacency.values < 0).sum()):
-            what = f"{below:,} edge weights are below 0, so neighbours are subtracted"
-            way = "a node whose weights do not sum to more than 0 has no neighbours"
-            warn(f"{what}; {way}", stacklevel=2)
+            warn(f"{below:,} edge weights are below 0, so neighbours are subtracted", stacklevel=2)
         masks = {name: getattr(data, f"{name}_mask", None) for name in _MASKS}
         return graph.with_masks(**{name: m for name, m in masks.items() if m is not None})
 

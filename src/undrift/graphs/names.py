@@ -88,8 +88,8 @@ def as_nodes(nodes: Any, ids: Array | None, count: int, where: str = "", *, by_i
         if word not in place:
             near = get_close_matches(word, list(place)[:10_000], n=1)
             hint = f" (did you mean {near[0]!r}?)" if near and ids is not None else ""
-            way = "numbers from 0, as these nodes have no ids"
-            way = way if ids is None else f"ids such as {next(iter(place))!r}"
+            some = f"ids such as {next(iter(place), '')!r}"
+            way = "numbers from 0, as these nodes have no ids" if ids is None else some
             what = f"there is no node {each!r}{hint} among the {count:,} of {of}"
             raise InputError(f"{what}; give {way}, or a mask")
         number = not by_id and isinstance(each, int | np.integer)

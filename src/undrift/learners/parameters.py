@@ -22,8 +22,7 @@ class _TakesAll(ABCMeta):
 
     def __call__(cls, *args: Any, **given: Any) -> Any:
         if args and all(f.kw_only for f in fields(cls) if f.init):  # type: ignore[arg-type]
-            what = f"{cls.__name__} takes settings by name, not {args[0]!r} alone"
-            raise InputError(f"{what}; write it as in {cls.__name__}(seed=0)")
+            raise InputError(f"{cls.__name__} takes settings by name, as in {cls.__name__}(seed=0)")
         one_width = isinstance(given.get("hidden"), int)
         if args or (given.keys() <= field_types(cls).keys() and not one_width):
             return super().__call__(*args, **given)
@@ -180,8 +179,8 @@ class Parameters(metaclass=_TakesAll):
         known, asked = _places(cls), name
         name = cls.renamed.get(name, name)
         if name != asked:
-            sentence = f"{asked} of {cls.name} is called {name} now; write {name}"
-            note_once(f"parameter {asked} of {cls.name}", sentence)
+            note = f"{asked} of {cls.name} is called {name} now; write {name}"
+            note_once(note, note)
         for short, place in known.items():
             if name in (short, f"{place.part}__{place.field}"):
                 return place
