@@ -82,6 +82,8 @@ def test_types_that_cannot_be_read_are_named() -> None:
     ("name", "told"),
     [
         ("ad", "unknown method 'ad' (did you mean 'adr'?); choose one of: adr, bare, joint"),
+        ("ADR", "unknown method 'ADR' (did you mean 'adr'?); choose one of: adr, bare, joint"),
+        ("drain", "unknown method 'drain'; choose one of: adr, bare, joint"),
         ("zzzz", "unknown method 'zzzz'; choose one of: adr, bare, joint"),
         ("", "unknown method ''; choose one of: adr, bare, joint"),
     ],

@@ -96,6 +96,8 @@ def test_packages_are_there_after_import_undrift() -> None:
     code = "import undrift; print(undrift.recommend.Ease.__name__, undrift.privacy.audit.__name__)"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout == "Ease undrift.privacy.audit\n"
+    with pytest.raises(AttributeError, match=r"no attribute 'Ewc'; it is undrift\.learners\.Ewc"):
+        undrift.Ewc  # noqa: B018
 
 
 @pytest.mark.parametrize("package", LISTED, ids=lambda package: package.__name__)

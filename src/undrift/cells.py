@@ -58,10 +58,12 @@ class Table(dict[str, list[Any]]):
 
 
 def is_table(x: Any) -> bool:
-    """Whether this is a table in memory."""
+    """Whether this is a table in memory; a dict with an `edge_index` holds a graph."""
+    if isinstance(x, Mapping):
+        return "edge_index" not in x
     # a lazy frame is asked first if it is one: it would warn if asked for its columns
     named = any(hasattr(x, name) for name in ("lazy", "column_names", "columns"))
-    return isinstance(x, Mapping) or (named and hasattr(x, "__getitem__"))
+    return named and hasattr(x, "__getitem__")
 
 
 def as_list(x: Any) -> list[Any] | None:

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 
 _WORD = 300  # characters: longer than the path of any file that people name
 _TEXT = 2000
+_CALLED = {"learning_rate": "lr", "hidden_channels": "hidden", "hidden_dim": "hidden"}  # elsewhere
 
 
 class InputError(ValueError):
@@ -41,6 +42,7 @@ def not_installed(what: str, extra: str) -> InputError:
 def unknown_name(what: str, name: str, known: Iterable[str]) -> InputError:
     """The error for a name that is not in a list: it names the nearest and prints the list."""
     names = sorted(known)
-    near = get_close_matches(name, names, n=1, cutoff=0.4)
-    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    plain = {each.lower(): each for each in names}
+    near = get_close_matches(_CALLED.get(name, name).lower(), plain, n=1, cutoff=0.55)
+    hint = f" (did you mean {plain[near[0]]!r}?)" if near else ""
     return InputError(f"unknown {what} {name!r}{hint}; choose one of: {', '.join(names)}")

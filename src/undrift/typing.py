@@ -48,7 +48,8 @@ def imported_late(
     `where`: each `module: names`, for the names that come from it. Without any they are those of
     the package's modules. Modules are found by their names in any case.
     """
-    modules = [name for _, name, _ in iter_modules(sys.modules[package].__path__)]
+    found = list(iter_modules(sys.modules[package].__path__))
+    modules, packages = [each.name for each in found], [each.name for each in found if each.ispkg]
     lines = (line.partition(":") for line in where)
     names = {name: module for module, _, few in lines for name in few.split()}
 
@@ -57,6 +58,9 @@ def imported_late(
             return getattr(import_module(f"{package}.{names[name]}"), name)
         if name in modules:
             return import_module(f"{package}.{name}")
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        rooms = [f"{package}.{part}" for part in packages if name[0].isupper()]
+        there = [room for room in rooms if name in getattr(import_module(room), "__all__", ())]
+        hint = f"; it is {there[0]}.{name}" if there else ""
+        raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")
 
     return sorted(names or modules), public_names(package), look_up

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -121,9 +122,12 @@ def test_an_evaluation_is_a_line_and_a_table() -> None:
 def test_an_evaluation_is_plotted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
     found = graded(AccuracyMatrix([[100.0], [70.0, 80.0]]))
+    assert re.fullmatch(r"AccuracyMatrix\(\[\[\d+\.\d\], \[.*\]\]\)", repr(found.by_class))
     figure = found.plot(tmp_path / "curve.svg")
     assert (tmp_path / "curve.svg").read_text().count("<svg") == 1
     assert figure.axes[0].lines[0].get_ydata().tolist() == [100.0, 75.0]
+    with pytest.raises(InputError, match=r"unknown kind of figure 'xyz'; choose one of: .*svg"):
+        found.plot(tmp_path / "curve.xyz")
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(InputError, match=r"need matplotlib; .*undrift\[figures\]"):
         found.plot()

@@ -67,7 +67,7 @@ def test_a_forgotten_batch_and_a_strange_one_are_refused(first: LearnerFolder, d
     first.forget(desk.month(2))
     before = (first.path / "HEAD").read_text()
     with pytest.raises(
-        InputError, match=r"not in .*\(it was taken out in step 3\).*the last of 1: st"
+        InputError, match=r"not in .*: it was taken out in step 3; give .*; last came step 1"
     ):
         first.forget(desk.month(2))
     with pytest.raises(InputError, match=r"m3-nodes.csv is not in .*step 1 of"):
@@ -119,7 +119,7 @@ def test_one_node_is_forgotten_wherever_it_is(desk: Any, tmp_path: Path) -> None
     assert done.step is not None
     assert f"{second[0]} was observed without 'a1-3'" in done.step.notes
     assert done.waiting == []
-    with pytest.raises(InputError, match=r"so leave out its rows, in step 4\)"):
+    with pytest.raises(InputError, match=r"out of it in step 4, so leave out its rows; give"):
         folder.forget_node("a2-1", [second])  # with the row of the node that is gone
     clean = like(folder, "clean")
     for files in (desk.month(1), second, desk.month(3)):
@@ -159,6 +159,10 @@ def test_merging_twice_or_with_itself_is_refused(first: LearnerFolder, desk: Any
     for other in (site, first, first.path / ".." / "desk"):
         with pytest.raises(InputError, match=r"shares .* of its batches with .*nothing was"):
             first.merge(other)
+    with pytest.raises(InputError, match=r"merges with folders, not a Propagation; give"):
+        first.merge(first.learner())  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"observe needs a batch, not None; give its data, in mem"):
+        first.observe(None)
     assert [line.verb for line in first.history()] == ["new", "observe", "merge"]
 
 

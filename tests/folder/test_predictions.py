@@ -44,6 +44,24 @@ def test_a_file_says_what_was_predicted(
         assert [float(p) for p in piece.columns[column]] == RANKING[:, i].tolist()
 
 
+def test_predictions_are_compared_node_by_node() -> None:
+    made, labels = found([4, 9, 7][:2]), ["mule", "takeover"]
+    for right in (labels, np.array(labels), found([1, 2])):
+        assert (made == right).tolist() == (right == made).tolist() == [True, True]
+    numbers = replace(made, classes=["0", "3"])
+    for y in ([0, 1], np.array([0, 1]), torch.tensor([0.0, 1.0])):
+        assert (numbers == y).tolist() == (y == numbers).tolist() == [True, False]
+        assert (numbers != y).tolist() == [False, True]
+    assert (made == "mule").tolist() == [True, False]
+    assert np.asarray(made).tolist() == labels
+    assert (len(made), made[1]["class"], made[:1]) == (2, "takeover", [made[0]])
+    table = pytest.importorskip("pandas").DataFrame(made)
+    assert list(table.columns) == ["id", "class", "probability", "runner_up"]
+    for wrong in (["mule"], None, 3):
+        with pytest.raises(InputError, match="2 predictions are compared with"):
+            assert made == wrong
+
+
 def test_one_class_has_no_runner_up_and_two_have_the_other() -> None:
     one = found([4, 9], probable=False, classes=1)
     assert rows(one) == [(4, "mule", None, ""), (9, "mule", None, "")]

@@ -66,7 +66,7 @@ def test_a_table_of_before_an_erasure_is_known(shop: RecommenderFolder, tmp_path
     left = left.without(["s3"], users=["u0"], items=["d"])
     assert shop.learner().sums().counts.tolist() == NextItem().observe(left).counts_.tolist()
     plain.forget_node("session s3", [OFTEN])
-    with pytest.raises(InputError, match="session was taken out of it, so leave out its rows"):
+    with pytest.raises(InputError, match="session was taken out of it in step 2, so leave out"):
         plain.forget(OFTEN)
 
 

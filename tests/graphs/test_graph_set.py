@@ -241,7 +241,7 @@ def test_lists_batches_and_datasets_of_pyg_and_networkx_are_the_same() -> None:
         (lambda g: GraphSet(g, torch.tensor([0, 0, -1])), "a node is of graph -1"),
         (lambda g: GraphSet(g, torch.tensor([0, 1, 1])), "joins node 0 of graph 0 with node 1 of"),
         (lambda g: GraphSet.of([g, g], [1]), "2 graphs but 1 labels"),
-        (lambda g: GraphSet.of([g, g], np.eye(2)), r"one class id per graph, not of shape \(2, 2"),
+        (lambda g: GraphSet.of([g, g], np.eye(2)), r"list of class ids, not of shape \(2, 2"),
         (lambda g: GraphSet.of([{}]), "not a dict; read other kinds with undrift.as_graph_set"),
         (lambda g: GraphSet.of([]), "the list of graphs is empty"),
         (lambda g: GraphSet.of([g, Graph.from_arrays(np.eye(2), [])]), "graph 1 has 2 features"),

@@ -129,7 +129,7 @@ def test_labels_from_anything(labels):
     ("labels", "message"),
     [
         ([0, 1], r"labels must be 3 whole numbers \(int64\), one per node, not \(2,\)"),
-        ([[0, 1], [1, 0], [0, 0]], r"one per node, not \(3, 2\)"),
+        ([[0, 1], [1, 0], [0, 0]], r"a list of class ids, not of shape \(3, 2\); .*argmax"),
         ([0.5, 1, 2], "labels must be whole numbers"),
         ([np.inf, 1, 2], "labels must be whole numbers"),
     ],

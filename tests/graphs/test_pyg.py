@@ -56,6 +56,14 @@ def test_duplicates_count_once_without_weights_and_add_up_with_them():
     weight = torch.tensor([0.5, 0.25, 9.0])
     summed = Graph.from_pyg(Data(x=torch.eye(2), edge_index=edges, edge_weight=weight))
     assert summed.adjacency.to_dense().tolist() == [[0, 0], [0.75, 0]]
+    twice = torch.tensor([[0.0, 0.0], [2.0, 0.0]]).to_sparse()  # values of adj_t are weights
+    assert Graph.from_pyg(Data(x=torch.eye(2), adj_t=twice)).adjacency.values.tolist() == [2]
+    with pytest.warns(UserWarning, match="1 edge weights are below 0, so neighbours are subtr"):
+        Graph.from_pyg(weighted(1, -1.0))
+
+
+def masked(mask):
+    return Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]), train_mask=mask)
 
 
 def weighted(target, *weights):
@@ -69,6 +77,9 @@ def weighted(target, *weights):
         (Data(edge_index=torch.tensor([[0], [1]])), "no node features `x`; set data.x first"),
         (Data(x=torch.eye(2)), "no edges `edge_index`; set data.edge_index first"),
         (weighted(1, 1.0, 1.0), r"edge_weight must be 1 numbers, one per edge, not of shape \(2,"),
+        (masked(torch.tensor([0])), r"give torch\.isin\(torch\.arange\(2\), indices\)"),
+        (masked(torch.tensor([0, 1], dtype=torch.uint8)), r"give mask\.bool\(\)"),
+        (masked(torch.tensor([True])), "give an entry for each node"),
         (weighted(1, torch.nan), "edge weights contain NaN or infinity"),
     ],
 )

@@ -14,6 +14,7 @@ import pytest
 import torch
 
 import undrift
+from undrift import plugins
 from undrift.errors import InputError
 from undrift.learners.adr import Adr
 from undrift.learners.bare import Bare
@@ -61,6 +62,10 @@ SEEN = quick().observe(tiny_stream().task(0))
         (lambda: SEEN.predict(tiny_graph(features=5)), "has 5 features per node, but 12 were"),
         (lambda: quick().predict(tiny_graph()), "observe a batch before predicting"),
         (lambda: quick().set_params(gamma=0.5).load(SEEN.state()), r"with gamma=1\.0, this .*0\.5"),
+        (lambda: Adr(30), r"Adr takes settings by name, as in Adr\(seed=0\)"),  # type: ignore
+        (lambda: Adr(learning_rate=0.1), "'learning_rate' .did you mean 'lr'"),
+        (lambda: undrift.Propagation(epochs=30), "does not train a network; leave out epochs, or"),
+        (lambda: make_learner("EWC"), "'EWC' .did you mean 'ewc'"),
         (lambda: Adr().load(Bare().state()), "belongs to method 'bare', not 'adr'"),
     ],
 )
@@ -119,10 +124,10 @@ def test_some_nodes_are_a_list_an_array_or_a_mask() -> None:
         (3, r"nodes must be .*, not 3; write \[3\]"),
         ("abc", "nodes must be .*, not 'abc'"),
         (torch.ones(60, 10, dtype=torch.bool), r"10 columns.*data.test_mask\[:, 0\]"),
-        (["a"], r"no ids, not \['a'\]"),
+        (["a"], "no node 'a' among the 60 of this batch; give numbers from 0, .* no ids"),
         ({3}, "write sorted"),
-        ([[1], [2, 3]], "nodes must be a list or array"),
-        ([0.5], "give nodes as a list of whole numbers"),
+        ([[1], [2, 3]], r"no node \[1\] among"),
+        ([0.5], "no node 0.5 among"),
         ([60], "node 60 is not there: the 60 nodes are numbered from 0"),
         ([-1], "node -1 is not there"),
         ([True], "a node mask needs 60 entries"),
@@ -161,9 +166,17 @@ def test_a_file_imports_nothing(
     ],
 )
 def test_parameters_recorded_under_an_old_name_still_make_a_learner(
-    method: str, old: dict[str, Any], new: dict[str, Any]
+    method: str,
+    old: dict[str, Any],
+    new: dict[str, Any],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(plugins, "_NOTED", set())
     assert make_learner(method, **old) == make_learner(method, **new)
+    names = zip(old, new, strict=False)
+    said = [f"undrift: note: {a} of {method} is called {b} now; write {b}" for a, b in names]
+    assert caplog.messages == said
 
 
 def test_rounding_does_not_decide_between_classes() -> None:

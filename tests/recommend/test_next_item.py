@@ -235,7 +235,7 @@ def test_what_cannot_be_counted_or_listed_gets_a_sentence(tmp_path) -> None:
         ("no proof", lambda epsilon: NextItem(epsilon=epsilon), [1.0]),
         ("unknown device", lambda device: NextItem(device=device), ["abacus"]),
         ("must be greater than 0", lambda reach: NextItem(reach=reach), [0, -3]),
-        ("must be of one method", shop.merge, [Ease(), 3]),
+        ("cannot merge with", shop.merge, [Ease(), 3]),
         ("nothing is known", NextItem().recommend, [["a"]]),
         (r"as in \['ab'\]", shop.recommend, ["ab"]),
         ("one text or number", shop.recommend, [[["ab"]]]),

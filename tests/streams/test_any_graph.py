@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,18 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from undrift import Graph, InputError, Propagation, load, read_tables
+from undrift import (
+    Graph,
+    InputError,
+    Learner,
+    LearnerFolder,
+    Propagation,
+    TaskStream,
+    evaluate,
+    load,
+    read_tables,
+)
+from undrift.learners.acil import Acil
 from undrift.streams.any_graph import as_batch, as_graph
 from undrift.streams.task import Task, as_task
 
@@ -188,7 +200,6 @@ def test_tables_that_are_no_graph(nodes: Any, edges: Any, why: str) -> None:
         (X, r"numpy\.ndarray"),
         ((X,), r"tuple of 1 \(ndarray\)"),
         ((NODES, X), r"tuple of 2 \(dict, ndarray\)"),
-        ("graph.npz", r"builtins\.str"),
     ],
 )
 def test_what_is_no_graph_is_named_with_all_that_is_taken(x: Any, named: str) -> None:
@@ -203,6 +214,11 @@ def test_one_table_is_no_graph_yet_and_neither_are_parts_of_data() -> None:
     twice = pytest.importorskip("pandas").DataFrame([[1, 2, 3]], columns=["id", "b", "b"])
     with pytest.raises(InputError, match="two columns 'b'"):
         as_graph((twice, LINKS))
+    for path in ("nodes.csv", ("nodes.csv", "edges.csv"), Path("nodes.csv")):
+        with pytest.raises(InputError, match=r"nodes.csv.* is no graph but a path; .*read_tables"):
+            as_graph(path)
+    with pytest.raises(InputError, match=r"Propagation cannot merge with a dict; give a learner"):
+        Propagation().merge(NODES)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"DataLoader.*give.*Data"):
         as_graph(torch.utils.data.DataLoader([1]))  # type: ignore[arg-type]
     data = pyg(y=torch.tensor(Y))
@@ -246,7 +262,7 @@ def test_nodes_go_by_their_ids_where_a_batch_has_some() -> None:
         assert learner.predict((rows, edges), nodes).tolist() == every[at].tolist()
         assert len(learner.novelty((rows, edges), nodes)) == len(at)
         assert 0 <= learner.score((rows, edges), nodes) <= 1
-    for nodes, why in (([0], "node number 5.*has the id 5; write '0'"), ([9], "no node '9'")):
+    for nodes, why in (([0], "node number 5.*has another; write '0'"), ([9], "no node 9 .*'5'")):
         with pytest.raises(InputError, match=why):
             learner.forget((rows, edges), nodes)
     assert learner.forget((rows, edges), ["0"]).class_rows() == {0: 3, 1: 2}
@@ -274,3 +290,129 @@ def test_a_word_for_a_missing_label_is_no_class() -> None:
     assert found.labelled().tolist() == [-1, 1, 0]
     asked = read_tables({**NODES, "label": ["NA", "1", "0"]}, LINKS, classes=["NA"])
     assert asked.class_names == {0: "0", 1: "1", 2: "NA"}
+
+
+def forms() -> dict[str, Any]:
+    """One batch of 24 nodes in every form that a verb reads."""
+    rng, y = np.random.default_rng(0), np.arange(24) % 2
+    x = rng.normal(size=(24, 3)) + 3 * np.eye(3)[y]
+    ends = np.stack([np.arange(24), (np.arange(24) + 2) % 24])
+    plain = Graph.from_arrays(x, ends, y, undirected=True)
+    edges = torch.stack([plain.adjacency.row_of_entry(), plain.adjacency.indices]).flip(0).numpy()
+    adjacency = plain.adjacency.to_scipy()
+    nodes = {"id": list(range(24)), "label": y, **{f"x{j}": x[:, j] for j in range(3)}}
+    links = {"source": ends[0], "target": ends[1]}
+    made = {
+        "Graph": plain,
+        "Task": as_task(plain, 0, validation=False),
+        "arrays": (x, edges, y),
+        "SciPy": (adjacency, x, y),
+        "dict": {"x": x, "edge_index": edges, "y": y},
+        "columns": (nodes, links),
+    }
+    for kind in ("pandas", "polars"):
+        with contextlib.suppress(pytest.skip.Exception):
+            made[kind] = tables(kind, nodes, links)
+    with contextlib.suppress(pytest.skip.Exception):
+        made["Data"] = pyg(x=torch.from_numpy(x), y=torch.from_numpy(y), edge_index=edges)
+        g = pytest.importorskip("networkx").Graph()
+        g.add_nodes_from((i, {"x": x[i].tolist(), "y": int(y[i])}) for i in range(24))
+        g.add_edges_from(ends.T.tolist())
+        made["NetworkX"] = g
+    return made
+
+
+FORMS = forms()
+ANSWERS = "predict scores predict_proba score novelty strangeness ranking judged groups embed"
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("learner", [Propagation(gamma=0.1), Acil(epochs=2, hidden=4)])
+def test_every_verb_reads_every_form(learner: Learner, form: str, tmp_path: Path) -> None:
+    batch, known = FORMS[form], learner.clone().observe(FORMS["Graph"])
+    for answer in ANSWERS.split():
+        if (answer == "predict_proba" and isinstance(learner, Acil)) or not hasattr(known, answer):
+            continue
+        found, wanted = (getattr(known, answer)(each) for each in (batch, FORMS["Graph"]))
+        pairs = zip(found, wanted, strict=True) if answer == "judged" else [(found, wanted)]
+        for one, other in pairs:
+            torch.testing.assert_close(torch.as_tensor(one), torch.as_tensor(other))
+    fresh = learner.clone().observe(batch)
+    if isinstance(learner, Propagation):
+        torch.testing.assert_close(fresh.scores(batch), known.scores(FORMS["Graph"]))
+        fresh.revise(batch, batch)
+        fresh.forget(batch, [3]).forget(batch, [4])
+        assert fresh.forget(batch).classes_ == ()
+    stream = TaskStream.from_graph(batch, 1, 1)
+    folder = LearnerFolder.new(tmp_path / "folder", learner.clone())
+    folder.observe(batch)
+    assert folder.classes_ == ("0", "1")
+    predictions = folder.predict(batch)
+    labels = as_graph(batch).labelled()
+    assert folder.score(batch) == (predictions == labels).mean()
+    wanted = folder.learner().scores(batch)
+    torch.testing.assert_close(folder.scores(batch, [5, 3]), wanted[[5, 3]])
+    if isinstance(learner, Propagation):
+        assert folder.novelty(batch).shape == (24,)
+        assert folder.predict_proba(batch).argmax(dim=1).tolist() == wanted.argmax(dim=1).tolist()
+        folder.revise(batch, batch)
+        folder.forget(batch, [3])
+    else:
+        with pytest.raises(InputError, match=r"scores but no probabilities.*take propagation"):
+            folder.predict_proba(batch)
+    assert evaluate(learner.clone(), stream).tasks == 2
+
+
+PLAIN = list(range(24))
+NOT_THERE = r"there is no node {} among the 24 of .*give "
+
+
+@pytest.mark.parametrize(
+    ("ids", "nodes", "found"),
+    [
+        *((PLAIN, nodes, [3]) for nodes in ([3], np.array([3]), torch.tensor([3]), (3,), ["3"])),
+        (PLAIN, range(3), [0, 1, 2]),
+        (PLAIN, np.arange(24) < 2, [0, 1]),
+        (PLAIN, [], []),
+        (PLAIN, {3}, r"write sorted\(nodes\)"),
+        (PLAIN, 3, r"write \[3\] for one node"),
+        (PLAIN, ["a"], NOT_THERE.format("'a'") + "numbers from 0, as these nodes have no ids"),
+        (PLAIN, [99], "node 99 is not there: the 24 nodes are numbered from 0"),
+        (PLAIN, [True], "a node mask needs 24 entries"),
+        ("n", ["n3"], [3]),
+        ("n", np.array(["n3"]), [3]),
+        ("n", [3], [3]),
+        ("n", np.arange(24) == 3, [3]),
+        ("n", ["3"], NOT_THERE.format(r"'3' \(did you mean 'n3'\?\)") + "ids such as 'n0'"),
+        ("n", [99], "node 99 is not there"),
+        ("n", {"n3"}, r"write sorted\(nodes\)"),
+        ([100 + i for i in PLAIN], [103], [3]),
+        ([100 + i for i in PLAIN], ["103"], [3]),
+        ([100 + i for i in PLAIN], [3], NOT_THERE.format("3.*") + "ids such as '100'"),
+    ],
+)
+@pytest.mark.parametrize("where", ["memory", "folder"])
+def test_nodes_are_named_in_one_way(
+    ids: Any, nodes: Any, found: Any, where: str, tmp_path: Path
+) -> None:
+    rows, links = FORMS["columns"]
+    names = [f"n{i}" for i in PLAIN] if ids == "n" else ids
+    batch = {**rows, "id": names}, {end: [names[i] for i in links[end]] for end in links}
+    if where == "memory":
+        learner = Propagation(gamma=0.1).observe(batch)
+        predict, forget = learner.predict, learner.forget
+    else:
+        folder = LearnerFolder.new(tmp_path / "folder", Propagation(gamma=0.1))
+        folder.observe(batch)
+        predict, forget = folder.predict, folder.forget
+    if isinstance(found, str):
+        for verb in (predict, forget):
+            with pytest.raises(InputError, match=found):
+                verb(batch, nodes)
+        return
+    every = predict(batch)
+    assert np.asarray(predict(batch, nodes)).tolist() == np.asarray(every)[found].tolist()
+    if found:
+        forget(batch, nodes)
+        with pytest.raises(InputError, match=r"taken out of|not in"):
+            forget(batch, nodes)

@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 from math import inf
-from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from undrift.errors import InputError
-from undrift.graphs import Graph
-
-
-@runtime_checkable
-class Embeds(Protocol):
-    """A learner whose encoder can be looked at; only for such a learner is drift measured."""
-
-    def embed(self, graph: Graph) -> Tensor:
-        """`[nodes, width]` embeddings, the input of the classifier."""
 
 
 def relative_drift(before: Tensor, after: Tensor) -> float:

@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from undrift.analytic.buffers import used_again
-from undrift.errors import InputError, not_installed
+from undrift.errors import InputError, not_installed, unknown_name
 from undrift.evaluation import protocols
 from undrift.evaluation.cost import PhaseClock, peak_memory_mb, reset_peak_memory
 from undrift.evaluation.detection import anomalies
 from undrift.evaluation.detection import open_world as unknown_classes
-from undrift.evaluation.drift import Embeds, relative_drift
+from undrift.evaluation.drift import relative_drift
 from undrift.evaluation.matrix import AccuracyMatrix, class_accuracy, node_accuracy
 from undrift.evaluation.metrics import mean_of
 from undrift.evaluation.protocols import Exam, Protocol, Split, exam_of, exams, graded_batches
@@ -130,6 +130,9 @@ class Evaluation:
         axes.set(xlabel="step", ylabel=f"{name}, percent", ylim=(0, 100))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         if path is not None:
+            kinds = figure.canvas.get_supported_filetypes()
+            if (kind := Path(path).suffix.lower().removeprefix(".")) not in ("", *kinds):
+                raise unknown_name("kind of figure", kind, kinds)
             figure.savefig(path)
         return figure
 
@@ -193,7 +196,7 @@ def evaluate(
         accuracies = grade(learner, stream, prepared, clock, total)
         more: dict[str, Any] = {"grades": _with_accuracies(so_far.grades, accuracies, stream, t)}
         measured = {k: v for each in measures for k, v in each(learner, stream, t).items()}
-        if isinstance(learner, Embeds):
+        if hasattr(learner, "embed"):
             base = exam_of(stream, stream.nodes([0])).graph if base is None else base
             now = learner.embed(base).detach().cpu().clone()
             both = (so_far.embeddings[0] if so_far.embeddings else now, now)

@@ -40,6 +40,9 @@ class AccuracyMatrix:
     weights: Sequence[float] | None = None
     shares: Sequence[float] = ()
 
+    def __repr__(self) -> str:
+        return f"AccuracyMatrix({[[round(x, 1) for x in row] for row in self.rows]})"
+
     def __post_init__(self) -> None:
         # tuples, so that what is frozen cannot be changed through a list that was passed in
         object.__setattr__(self, "rows", tuple(tuple(map(float, row)) for row in self.rows))

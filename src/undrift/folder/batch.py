@@ -23,7 +23,7 @@ from undrift.folder.classes import class_name
 from undrift.folder.columns import CHANGED, matched_columns
 from undrift.folder.record import Record, Scale
 from undrift.graphs import Encoding, Graph, Pooling
-from undrift.graphs.names import places
+from undrift.graphs.names import as_nodes
 from undrift.scale.graph_folder import GraphFolder
 from undrift.streams.any_graph import are_graphs, as_graph
 from undrift.streams.split import own_masks
@@ -81,7 +81,10 @@ class Batch:
 
     def places(self, wanted: Any) -> list[int]:
         """Where nodes stand, by their ids or under a mask; one that is not there is an error."""
-        return places(wanted, self.ids, self.where)
+        found: list[int] = as_nodes(
+            wanted, self.ids, len(self.ids), self.where, by_id=True
+        ).tolist()
+        return found
 
     def has(self, node: object) -> bool:
         """Whether a node of this id is in it."""

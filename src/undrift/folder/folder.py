@@ -7,9 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, overload
 
+from torch import Tensor
+
 from undrift.errors import InputError
 from undrift.folder.batch import ALONE, Batch, LargeBatch, Source
-from undrift.folder.classes import left_small, public_classes
+from undrift.folder.classes import left_small, numbered, public_classes
 from undrift.folder.columns import read_scale
 from undrift.folder.draft import Draft
 from undrift.folder.kinds import Folder
@@ -58,15 +60,15 @@ class LearnerFolder(Folder):
     >>> with tempfile.TemporaryDirectory() as place:
     ...     folder = LearnerFolder.new(f"{place}/desk")
     ...     step = folder.observe(tiny_graph())
-    ...     len(folder.predict(tiny_graph(), nodes=[3]).classes)
+    ...     len(folder.predict(tiny_graph(), nodes=[3]))
     1
     """
 
-    draft = Draft
+    _draft = Draft
     row = "node"
-    default, emptied = DEFAULT, staticmethod(empty_like)
-    shared = frozenset({"columns", "width", "reading", "aliases", "scale"})
-    shared |= {"small_classes", "least_rows"}
+    _default, _emptied = DEFAULT, staticmethod(empty_like)
+    _shared = frozenset({"columns", "width", "reading", "aliases", "scale"})
+    _shared |= {"small_classes", "least_rows"}
     files = "NODES EDGES"
     one_file: tuple[str, ...] = ALONE
     engine: Engine = Local()
@@ -129,7 +131,7 @@ class LearnerFolder(Folder):
                     "a graph folder is predicted whole and into a file; give out='predictions.csv' "
                     "and neither nodes nor unknown"
                 )
-            names = [draft.record.names[c] for c in draft.learner.classes_]
+            names = draft.record.named(draft.learner.classes_)
             how: Any = {"probabilities": probabilities, "tell": self.tell, "progress": progress}
             return predict_large(draft.learner, found.graph, names, out, self.engine, **how)
         made = predicted(draft.learner, draft.record, found, nodes, unknown, groups=groups)
@@ -137,6 +139,40 @@ class LearnerFolder(Folder):
             return made
         made.write(out, probabilities=probabilities)
         return len(made.classes)
+
+    @property
+    def classes_(self) -> tuple[str, ...]:
+        """The names of its classes, in order of arrival."""
+        draft = self._loaded()
+        return tuple(draft.record.named(draft.learner.classes_))
+
+    def scores(self, batch: Source, nodes: Any = None, **reading: Any) -> Tensor:
+        """A score per node of the batch (or of `nodes`, in order) and class of `classes_`."""
+        return self._answer("scores", batch, nodes, reading)
+
+    def predict_proba(self, batch: Source, nodes: Any = None, **reading: Any) -> Tensor:
+        """A probability for each of `scores`; `predict(...).to_frame(probabilities=True)` has ids.
+
+        A method without probabilities says in its error which has them; so does `novelty`.
+        """
+        return self._answer("predict_proba", batch, nodes, reading)
+
+    def novelty(self, batch: Source, nodes: Any = None, **reading: Any) -> Tensor:
+        """Per node one minus the share of known nodes that look at least as strange."""
+        return self._answer("novelty", batch, nodes, reading)
+
+    def score(self, batch: Source, nodes: Any = None, **reading: Any) -> float:
+        """The share of labelled nodes whose class is predicted by its name, 0 to 1."""
+        return float(self._answer("score", batch, nodes, reading))
+
+    def _answer(self, what: str, batch: Source, nodes: Any, reading: dict[str, Any]) -> Tensor:
+        """What the learner answers of a batch, whose classes have the ids that it knows."""
+        draft = self._loaded().take(reading)
+        found: Batch = draft.read(batch, labelled=what == "score")
+        known = numbered(found.counts, draft.record.classes, draft.record.past_ids)
+        index = None if nodes is None else found.places(nodes)
+        answer: Tensor = getattr(draft.learner, what)(found.relabelled(known), index)
+        return answer
 
     def learner(self) -> Learner:
         """The learner itself, to be used in memory; changes to it do not reach the folder."""

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
+from os import PathLike
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, ClassVar, Literal, Self
@@ -34,11 +35,11 @@ _KINDS = {
 class Folder:
     """A learner in a folder. All kinds have `audit` and `export` as well."""
 
-    draft: ClassVar[type[Steps]]  # a step of it
+    _draft: ClassVar[type[Steps]]  # a step of it
     row: ClassVar[Literal["node", "session"]]  # what it learns from
-    default: ClassVar[str]  # its method, where none is named
-    emptied: ClassVar[Any]  # an empty one that can merge with a learner
-    shared: ClassVar[frozenset[str]]  # what a sibling takes of a record
+    _default: ClassVar[str]  # its method, where none is named
+    _emptied: ClassVar[Any]  # an empty one that can merge with a learner
+    _shared: ClassVar[frozenset[str]]  # what a sibling takes of a record
     files: str  # what the files of a batch are called
     one_file: tuple[str, ...] = ()  # how a file ends that is a batch by itself
 
@@ -117,15 +118,15 @@ class Folder:
             method, settings = type(method), method.params()
         if like is None:
             key = secrets.token_bytes(32)
-            learner = make_learner(method or cls.default, **(settings or {}))
+            learner = make_learner(method or cls._default, **(settings or {}))
         else:
-            other = cls.draft.loaded(Path(like))
-            if settings or method not in (None, cls.default, other.learner.name):
+            other = cls._draft.loaded(Path(like))
+            if settings or method not in (None, cls._default, other.learner.name):
                 raise InputError("a sibling has the method and settings of the other; leave yours")
             if scale is not None:
                 raise InputError("a sibling scales columns as the other does; leave out scale")
-            key, learner = other.keys[0], cls.emptied(other.learner)
-            record = record.changed(**{name: getattr(other.record, name) for name in cls.shared})
+            key, learner = other.keys[0], cls._emptied(other.learner)
+            record = record.changed(**{name: getattr(other.record, name) for name in cls._shared})
         record = record.changed(
             small_classes=small_classes or record.small_classes,
             least_rows=record.least_rows if least_rows is None else least_rows,
@@ -134,7 +135,7 @@ class Folder:
         record = record.changed(
             **cls._decided(learner, record, scale, (settings or {}).get("plan"))
         )
-        texts = cls.draft.texts(record, learner)
+        texts = cls._draft.texts(record, learner)
         create(Path(path), learner.state(batches=False), record, key, *texts)
         if cls.row == "session":  # before any data comes: its state is whole
             Path(path).chmod(0o700)
@@ -147,7 +148,7 @@ class Folder:
 
     def _loaded(self) -> Steps:
         """What is current; for reading no lock is needed."""
-        return self.draft.loaded(self.path)
+        return self._draft.loaded(self.path)
 
     @contextmanager
     def _drafting(self) -> Iterator[Steps]:
@@ -222,8 +223,8 @@ class Folder:
     ) -> Step:
         """Put the second batch in the place of the first."""
         if (before is not None) + (after is not None) != 1 + (verb == "revise"):
-            way = f"give {verb} the files or tables of one: {self.files}"
-            raise InputError(f"a batch is None; {way}")
+            way = f"give its data, in memory or as paths: {self.files}"
+            raise InputError(f"{verb} needs a batch, not None; {way}")
         names = () if after is None else ("aliases", "small_classes")  # of the second alone
         said = {name: reading.pop(name, None) for name in names}
         whole = before is None or after is None
@@ -291,7 +292,10 @@ class Folder:
         """
         with self._drafting() as draft:
             for other in others:
-                draft.merge(self.draft.loaded(Path(other)))
+                if not isinstance(other, str | PathLike):
+                    kind = type(other).__name__
+                    raise InputError(f"a folder merges with folders, not a {kind}; give paths")
+                draft.merge(self._draft.loaded(Path(other)))
             return draft.commit("merge", progress)
 
     def show(self) -> Version:

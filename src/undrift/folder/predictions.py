@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from undrift.cells import as_list, as_text
 from undrift.datasets.tables import Repairs
 from undrift.errors import InputError
 from undrift.folder.batch import Array, Batch
@@ -30,8 +31,11 @@ UNKNOWN_WORD = "unknown"  # the class of a node that looks like no known one
 
 
 @dataclass(frozen=True, eq=False)
-class Predictions:
+class Predictions(Sequence[dict[str, Any]]):
     """Per node its id, its class, the probability of that and the next class, empty without one.
+
+    A sequence of rows, so that `pandas.DataFrame(predictions)` is its table; as an array it is its
+    classes. `predictions == labels` says per node whether its class has that name; 3 is "3".
 
     `probabilities` has a row per node and a column per class of `names`. What the method cannot
     tell, or nobody asked, is None. With `unknown` a node stranger than all but that share of known
@@ -49,6 +53,8 @@ class Predictions:
     novelty: Array | None = None
     unknown: float | None = None
     groups: list[str] | None = None
+    __hash__ = None  # type: ignore[assignment]
+    __array_ufunc__ = None  # so that `labels == predictions` of arrays asks here
     noticed: Noticed | None = None  # how many nodes look like no known class, where it is told
 
     @classmethod
@@ -104,9 +110,29 @@ class Predictions:
         return frame
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """A row of `to_frame` at a time, so that `pandas.DataFrame(predictions)` is its table."""
+        """A row of `to_frame` at a time."""
         frame = self.to_frame()
         return (dict(zip(frame, row, strict=True)) for row in zip(*frame.values(), strict=True))
+
+    def __len__(self) -> int:
+        return len(self.classes)
+
+    def __getitem__(self, at: Any) -> Any:
+        return list(self)[at]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.array(self.classes, dtype=dtype)
+
+    def __eq__(self, other: object) -> Array:  # type: ignore[override]
+        given = getattr(other, "classes", other)
+        labels = [given] * len(self) if isinstance(given, str) else as_list(given)
+        if labels is None or len(labels) != len(self):
+            what = f"{len(self):,} predictions are compared with the name of one class, or with"
+            raise InputError(f"{what} a label for each of these nodes, in their order")
+        return np.array([c == as_text(y) for c, y in zip(self.classes, labels, strict=True)])
+
+    def __ne__(self, other: object) -> Array:  # type: ignore[override]
+        return ~(self == other)
 
     def __repr__(self) -> str:
         return f"Predictions({counted(len(self.ids), 'node')}, {len(self.names)} classes)"
@@ -136,7 +162,7 @@ def predicted(
     """What a learner says of a batch; its rows are made once for classes and novelty."""
     index = None if nodes is None else batch.places(nodes)
     scores, novelty = learner.judged(batch.graph, index)
-    names = [record.names.get(c, f"class {c}") for c in learner.classes_]
+    names = record.named(learner.classes_)
     if unknown is not None and novelty is None:
         novelty = learner.novelty(batch.graph, index)  # says why not
     if unknown is not None and UNKNOWN_WORD in names:

@@ -235,11 +235,11 @@ class RecommenderFolder(Folder):
     'cup'
     """
 
-    draft = ShopDraft
+    _draft = ShopDraft
     row = "session"
-    default = "next-item"
-    emptied = staticmethod(Recommender.clone)
-    shared = frozenset({"reading", "least_rows"})
+    _default = "next-item"
+    _emptied = staticmethod(Recommender.clone)
+    _shared = frozenset({"reading", "least_rows"})
     files = "CLICKS"
     residual_: float | None = None
 

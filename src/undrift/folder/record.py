@@ -185,6 +185,10 @@ class Record(_Frozen):
             for name in sorted(self.classes, key=self.classes.__getitem__)
         }
 
+    def named(self, classes: Sequence[int]) -> list[str]:
+        """The names of these classes."""
+        return [self.names.get(c, f"class {c}") for c in classes]
+
     @property
     def names(self) -> dict[int, str]:
         """The name of every class id."""

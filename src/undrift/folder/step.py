@@ -124,13 +124,12 @@ class Steps:
         what = gone.verb.removeprefix("forget-") if gone else ""
         hows = {"revise": "it was replaced by a corrected one", "forget": "it was taken out"}
         one = "an" if what == "item" else "a"
-        how = hows.get(what, f"{one} {what} was taken out of it, so leave out its rows,")
-        when = f" ({how} in step {gone.step})" if gone else ""
+        how = hows.get(what, f"{one} {what} was taken out of it")
+        rows = "" if what in hows else ", so leave out its rows"
+        when = f": {how} in step {gone.step}{rows}" if gone else ""
+        way = "give a batch that is in, with the content that it had then"
         shown = "; ".join(map(str, self.record.batches[-6:])) or "none"
-        raise InputError(
-            f"{batch.where} is not in {self.folder}{when}: give the files of a batch that is, with "
-            f"the same content (the last of {len(self.record.batches)}: {shown})"
-        )
+        raise InputError(f"{batch.where} is not in {self.folder}{when}; {way}; last came {shown}")
 
     def find(self, batch: Any) -> Held | None:
         """The batch of this content, if it is in."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
+from warnings import warn
 
 import numpy as np
 import scipy.sparse as sp
@@ -133,9 +134,9 @@ class Graph:
         """From a PyG `Data` with `x`, `edge_index` or `adj_t`, and if there are any `y` and masks.
 
         An `edge_weight` and the values of `adj_t` are kept, and weights of duplicate edges add up;
-        without them every edge counts once. A `y` below 0 or NaN is an unknown label.
-        `train_mask`, `val_mask` and `test_mask` become `masks["train"]` and so on. Nothing else is
-        read: no `edge_attr`.
+        without them every edge counts once. A weight below 0 gives a warning. A `y` below 0 or NaN
+        is an unknown label. `train_mask`, `val_mask` and `test_mask` become `masks["train"]` and so
+        on. Nothing else is read: no `edge_attr`.
         """
         x, edges, adj_t, weights, y = (
             getattr(data, name, None) for name in ("x", "edge_index", "adj_t", "edge_weight", "y")
@@ -167,6 +168,8 @@ class Graph:
                 raise InputError(f"edge_weight must be {must}, not of shape {weights.shape}")
             entries = (weights, (target, source))
             graph = cls.from_scipy(x, sp.csr_matrix(entries, shape=(x.shape[0],) * 2), y)
+        if below := int((graph.adjacency.values < 0).sum()):
+            warn(f"{below:,} edge weights are below 0, so neighbours are subtracted", stacklevel=2)
         masks = {name: getattr(data, f"{name}_mask", None) for name in _MASKS}
         return graph.with_masks(**{name: m for name, m in masks.items() if m is not None})
 

@@ -103,6 +103,9 @@ def as_labels(labels: Any) -> Tensor | None:
         raise InputError("labels must be whole numbers (class ids), not fractions or NaN")
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
+    if array.ndim > 1:
+        way = "of rows with a 1 at the class give y.argmax(dim=1)"
+        raise InputError(f"labels must be a list of class ids, not of shape {array.shape}; {way}")
     return torch.from_numpy(array.astype(np.int64))
 
 
@@ -116,7 +119,10 @@ def check_mask(mask: Tensor, n: int, what: str, *, columns: bool = False) -> Non
     """Reject a mask that is not a boolean per node, or per node and column; `what` names it."""
     if mask.dtype != torch.bool or (mask.shape[:1] if columns else mask.shape) != (n,):
         problem = f"{n} booleans, one per node, not {tuple(mask.shape)} of {mask.dtype}"
-        raise InputError(f"the {what} must be {problem}")
+        numbers = mask.dtype != torch.bool and len(mask) != n
+        way = f"torch.isin(torch.arange({n}), indices)" if numbers else "mask.bool()"
+        way = f"; give {way}" if mask.dtype != torch.bool else "; give an entry for each node"
+        raise InputError(f"the {what} must be {problem}{way}")
 
 
 def as_class_ids(

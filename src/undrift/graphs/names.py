@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from undrift.cells import as_list, as_text
 from undrift.errors import InputError
+from undrift.sparse import row_index
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -50,7 +52,12 @@ def plain_ids(ids: list[str]) -> Array:
 
 def listed_nodes(nodes: Any) -> list[Any]:
     """Nodes as users give them, as plain values: numbers, ids, or a truth value for each."""
-    check_one_split(nodes)
+    shape = tuple(getattr(nodes, "shape", ()))
+    if len(shape) > 1:  # as some data of PyG has it
+        way = "choose one, as in data.test_mask[:, 0]"
+        raise InputError(f"nodes are a mask of {shape[1]} columns, a split each; {way}")
+    if isinstance(nodes, Set):
+        raise InputError(f"nodes must be in an order, not {nodes!r}; write sorted(nodes)")
     found = as_list(nodes)
     if found is None:
         must = "a list or array of node numbers or ids, or a mask"
@@ -58,42 +65,35 @@ def listed_nodes(nodes: Any) -> list[Any]:
     return found
 
 
-def check_one_split(nodes: Any) -> None:
-    """Refuse a mask with a column per split, as some data of PyG has."""
-    shape = tuple(getattr(nodes, "shape", ()))
-    if len(shape) > 1:
-        way = "choose one, as in data.test_mask[:, 0]"
-        raise InputError(f"nodes are a mask of {shape[1]} columns, a split each; {way}")
+def as_nodes(nodes: Any, ids: Array | None, count: int, where: str = "", *, by_id: bool) -> Tensor:
+    """The numbers of some of `count` nodes, which users give by id, by number or as a mask.
 
-
-def places(nodes: Any, ids: Array, where: str = "this batch") -> list[int]:
-    """Where nodes stand that are given by their ids or as a mask; all must be there."""
-    wanted = listed_nodes(nodes)
-    if wanted and all(isinstance(each, bool | np.bool_) for each in wanted):
-        if len(wanted) != len(ids):
-            raise InputError(f"a node mask needs {len(ids)} entries, not {len(wanted)}")
-        return np.flatnonzero(wanted).tolist()
-    place = dict(zip(map(str, ids.tolist()), range(len(ids)), strict=True))
-    words = list(map(as_text, wanted))
-    if strange := [word for word in words if word not in place]:
-        near = get_close_matches(strange[0], list(place)[:10_000], n=1)
-        hint = f" (did you mean {near[0]!r}?)" if near else ""
-        what = f"there is no node {strange[0]!r}{hint} among the {len(place):,} of {where}"
-        raise InputError(f"{what}; give ids as the column of ids has them")
-    return [place[word] for word in words]
-
-
-def numbers_or_ids(nodes: list[Any], ids: Array) -> list[Any]:
-    """The numbers of nodes that are given by number or by id, or a mask as it is.
-
-    Where ids are numbers too, one that is the id of one node and the place of another is an error.
+    A text is an id, or without ids a number. A number is an id where ids are numbers, else the
+    number of a node. One that is the id of a node and the number of another is an error, unless
+    nodes are known `by_id` alone, as in a learner folder.
     """
-    number = [isinstance(n, int | np.integer) and not isinstance(n, bool) for n in nodes]
-    if all(number) and ids.dtype.kind != "i" and not set(map(str, nodes)) & set(ids.tolist()):
-        return nodes
-    found = places(nodes, ids)
-    for each, place, plain in zip(nodes, found, number, strict=False):
-        if plain and each != place and 0 <= each < len(ids):
-            both = f"the id of node number {place}, and node number {each} has the id {ids[each]}"
-            raise InputError(f"{each} is {both}; write {str(each)!r} for the id, or give a mask")
-    return found
+    given, of = listed_nodes(nodes), where or "this batch"
+    if ids is not None and ids.dtype.kind == "i" and np.array_equal(ids, np.arange(count)):
+        ids = None
+    kinds = {*map(type, given)}
+    mask = bool(kinds) and all(issubclass(kind, bool | np.bool_) for kind in kinds)
+    whole = not mask and all(issubclass(kind, int | np.integer) for kind in kinds)
+    if mask or (whole and ids is None):
+        return row_index(torch.tensor(given), count, "node")
+    place = {str(name): i for i, name in enumerate(range(count) if ids is None else ids.tolist())}
+    words = list(map(as_text, given))
+    if whole and ids is not None and ids.dtype.kind != "i" and place.keys().isdisjoint(words):
+        return row_index(torch.tensor(given), count, "node")
+    for each, word in zip(given, words, strict=True):
+        if word not in place:
+            near = get_close_matches(word, list(place)[:10_000], n=1)
+            hint = f" (did you mean {near[0]!r}?)" if near and ids is not None else ""
+            some = f"ids such as {next(iter(place), '')!r}"
+            way = "numbers from 0, as these nodes have no ids" if ids is None else some
+            what = f"there is no node {each!r}{hint} among the {count:,} of {of}"
+            raise InputError(f"{what}; give {way}, or a mask")
+        number = not by_id and isinstance(each, int | np.integer)
+        if number and each != place[word] and 0 <= each < count:
+            both = f"the id of node number {place[word]}, and node number {each} has another"
+            raise InputError(f"{each} is {both}; write {word!r} for the id, or give a mask")
+    return torch.tensor([place[word] for word in words], dtype=torch.int64)

@@ -16,6 +16,7 @@ from undrift.learners.additive import AdditiveLearner, Classifier, Known, RowPla
 from undrift.learners.parameters import Positive
 from undrift.learners.parts.backbone import Backbone, Grid
 from undrift.learners.parts.expanded import base_encoder, embedded, expansion_of, weighed
+from undrift.learners.reading import Embedding
 from undrift.streams.task import Task, batch_digest
 from undrift.typing import Progress, Rows
 
@@ -44,7 +45,7 @@ class AcilPlan(RowPlan[Classifier]):
 
 
 @dataclass(kw_only=True)
-class Acil(AdditiveLearner[AcilPlan, ClassSums, Classifier]):
+class Acil(Embedding, AdditiveLearner[AcilPlan, ClassSums, Classifier]):
     """ACIL: an encoder trained on the base task and frozen, and all classes in closed form.
 
         H = relu(f W_psi),    W = (sum H^T H + gamma I)^-1 sum H^T Y    over all tasks
@@ -70,6 +71,7 @@ class Acil(AdditiveLearner[AcilPlan, ClassSums, Classifier]):
     paper: ClassVar[str] = "Zhuang et al., NeurIPS 2022"
     keeps: ClassVar[str] = "sums R and Q of the classifier, one encoder"
     learned_type: ClassVar[type] = Known[AcilPlan, ClassSums, Classifier]
+    encoder_at: ClassVar[str] = "plan.encoder"
     grid: ClassVar[Grid] = {"gamma": (1e-3, 1e-2, 1e-1, 1.0), "alpha": (1, 2, 4, 8, 16, 32, 64)}
 
     gamma: Positive = 0.1
@@ -79,11 +81,6 @@ class Acil(AdditiveLearner[AcilPlan, ClassSums, Classifier]):
 
     def __post_init__(self) -> None:
         expansion_of(self)  # rejects an alpha that is none
-
-    def embed(self, graph: Graph) -> Tensor:
-        """The encoder's embeddings of every node: what must not drift."""
-        self._check_graph(graph)
-        return self.known.plan.encoder.embed(graph).cpu()
 
     def _plan(self, task: Task, progress: Progress) -> AcilPlan:
         encoder = base_encoder(self, task, progress)

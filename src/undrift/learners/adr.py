@@ -29,6 +29,7 @@ from undrift.learners.parts.expanded import (
     targets_of,
 )
 from undrift.learners.parts.model_learner import base_training
+from undrift.learners.reading import Embedding
 from undrift.learners.registry import FIRST_NAMES
 from undrift.merging import RULES, merging_rule
 from undrift.merging.ham import Ham
@@ -72,24 +73,20 @@ class Stages(NamedTuple):
     balanced_classifier: bool
 
 
-class AdrStages(Learner):
+class AdrStages(Embedding, Learner):
     """Algorithm 1: after every task train, merge (HAM) and rebuild the classifier (ACR)."""
 
     family: ClassVar[str] = "analytic"
     keeps: ClassVar[str] = "sums R and Q per layer and of the classifier, two encoders"
     returns: ClassVar[bool] = True
     learned_type: ClassVar[type] = AdrLearned
+    encoder_at: ClassVar[str] = "merged"
     alpha: int
     backbone: Backbone
     logits: Logits
 
     def __post_init__(self) -> None:
         expansion_of(self)  # rejects an alpha that is none
-
-    def embed(self, graph: Graph) -> Tensor:
-        """The encoder's embeddings of every node: what must not drift."""
-        self._check_graph(graph)
-        return cast(AdrLearned, self.learned_).merged.embed(graph).cpu()
 
     @abstractmethod
     def _stages(self) -> Stages:
@@ -248,10 +245,7 @@ class Adr(AdrStages):
 
     name: ClassVar[str] = "adr"
     display: ClassVar[str] = "ADR"
-    family: ClassVar[str] = "analytic"
     paper: ClassVar[str] = "Song, Guan and Kong, Analytic Drift Resister"
-    keeps: ClassVar[str] = "sums R and Q per layer and of the classifier, two encoders"
-    returns: ClassVar[bool] = True
     renamed: ClassVar[dict[str, str]] = FIRST_NAMES["adr"]
     gone: ClassVar[dict[str, Any]] = {
         "solver": "direct",

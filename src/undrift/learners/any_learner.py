@@ -78,10 +78,9 @@ class AnyLearner(Parameters):
     def _with_batches_of(self, other: Self, may_differ: Collection[str], *, again: bool) -> Ledger:
         """The batches of both, if the other is of this method and these hyperparameters."""
         if type(other) is not type(self):
-            raise InputError(
-                f"cannot merge {self.display} with {getattr(other, 'display', type(other))}; both "
-                "must be of one method"
-            )
+            name = getattr(other, "display", f"a {type(other).__name__}")
+            way = f"give a learner of {self.name}, or observe(batch) for data"
+            raise InputError(f"{self.display} cannot merge with {name}; {way}")
         self._check_same_params(other.params(), "the other learner has", may_differ)
         return self._ledger().merged(other._ledger(), again=again)
 

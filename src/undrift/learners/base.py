@@ -37,6 +37,11 @@ from undrift.typing import Progress, silent
 _UNFIT = (
     "the state is damaged: its parts do not fit each other; restore it from a copy or learn again"
 )
+_BETWEEN_PARTS = {
+    *("as_task", "can", "check_param", "give_back", "judged", "kinds", "known", "map_digest"),
+    *("plan_by", "plan_note", "probabilities_of", "ranking", "scaled", "settle", "take"),
+}
+_SIBLING = "make one the sibling() of the other before it observes anything"
 _COLUMNS = "@columns"  # among the values of a state: the names of columns
 
 
@@ -53,8 +58,14 @@ class Learner(Reading):
     """A method of class-incremental learning: observe tasks, classify every class ever seen.
 
     A method is a dataclass of its hyperparameters with two pure functions, `_learn` and `_scores`.
-    What else it can do it says on its class (`AnyLearner`). `notes_`: what to know of batches that
-    were observed here. `seed`: the only source of randomness.
+    What else it can do it says on its class (`AnyLearner`).
+
+    `batches_`: which batches are in, so that none is counted or subtracted twice. `again=True` goes
+    by your word in place of it: `observe` and `merge` count a batch once more (not with `epsilon`),
+    `forget` and `revise` subtract one that came in other parts, and pass over nodes that are out. A
+    learner without its list, as out of a folder, needs that for what it has not observed since.
+    `notes_`: what to know of batches that were observed here, as of a first one that tells too
+    little for what it decides. `seed`: the only source of randomness.
 
     >>> sorted(Learner.__abstractmethods__)  # what a method must write
     ['_learn', '_scores']
@@ -70,6 +81,12 @@ class Learner(Reading):
     )
 
     notes_: tuple[str, ...] = field(default=(), init=False, repr=False, compare=False)
+
+    def __dir__(self) -> list[str]:
+        """What users set and call: no facts of a class, and nothing that its parts ask it."""
+        hints = [vars(kind).get("__annotations__", {}) for kind in type(self).__mro__]
+        facts = {name for some in hints for name, hint in some.items() if "ClassVar" in str(hint)}
+        return [name for name in super().__dir__() if name not in facts | _BETWEEN_PARTS]
 
     # what a method implements: two functions, and six more if it can say or do more ------------
 
@@ -101,10 +118,8 @@ class Learner(Reading):
     def observe(self, batch: Any, *, again: bool = False, progress: Progress = silent) -> Self:
         """Learn a batch; afterwards its data may be deleted. A rejected batch changes nothing.
 
-        Nodes without a label are context: their features and edges count, their rows do not. Of a
-        `Graph`, a fifth of the labelled nodes are for validation where the method `validates`
-        (`as_task`). A batch that is in already is an error; `again=True` counts it once more, but
-        not with `epsilon`. `notes_` says if a first batch tells too little for what it decides.
+        Nodes without a label are context. A method that `validates` keeps a fifth of the labels of
+        a `Graph` for it (`as_task`). What is in is an error, unless `again=True` (see `Learner`).
         """
         self._check_again(again)
         task = self.as_task(batch)
@@ -130,13 +145,8 @@ class Learner(Reading):
     ) -> Self:
         """Be as if this batch had never been observed; it must be given as it was then.
 
-        `nodes`: only these of its nodes, with their edges. Afterwards the batch may be given as it
-        was observed, or without them. What the first batch fixed for all stays.
-
-        A batch that is not in, and a node that is out already, are errors. `again=True` subtracts a
-        batch that came in other parts, and passes over such nodes. A learner that came without its
-        list of batches, as out of a folder, needs `again=True` for one that it has not observed
-        itself since: nothing but you can tell that it is in.
+        `nodes`: only these, with their edges; later it may be given with or without them. What the
+        first batch fixed for all stays. What is not in is an error, unless `again=True`.
         """
         self._must("forgets", "forget")
         moved = self._moved(self.as_task(batch))
@@ -166,10 +176,9 @@ class Learner(Reading):
         again: bool = False,
         progress: Progress = silent,
     ) -> Revision:
-        """Put a corrected batch in the place of one that was observed.
+        """Put a corrected batch in the place of one that was observed; how many rows it reached.
 
-        `ids` names the nodes of both; without it node i is node i in both. Only rows within reach
-        of a change are computed again: how many is returned. Nodes that were taken out stay out.
+        `ids` names the nodes of both; without it node i is node i in both. Who is out stays out.
         """
         self._must("forgets", "revise")
         was, now = (self._moved(self.as_task(batch)) for batch in (before, after))
@@ -199,23 +208,18 @@ class Learner(Reading):
         """Add what another learner knows, as if this one had observed its batches as well.
 
         Rows must mean the same to both: make one the `sibling` of the other before it observes
-        anything, or give both the same `plan`. A batch that both hold is an error; `again=True`
-        counts it twice, but not with `epsilon`.
+        anything, or give both one `plan`. A batch of both is an error, unless `again=True`.
         """
         self._must("merges", "merge")
         self._check_again(again)
         same = bool(self.planned) and self.plan_ is not None and self.plan_ == other.plan_
         known = self._with_batches_of(other, self.planned if same else (), again=again)
         if other.scaling_ != self.scaling_ and self.learned_ is not None:
-            raise InputError(
-                "these learners scale their columns differently, so their sums cannot be added; "
-                "make one with first.sibling() before it learns"
-            )
+            what = "these learners scale their columns differently, so their sums cannot be added"
+            raise InputError(f"{what}; {_SIBLING}")
         if self.columns_ and other.columns_ and self.columns_ != other.columns_:
-            raise InputError(
-                "the two learners learned other columns, or in another order; make one the "
-                "sibling() of the other before it observes anything"
-            )
+            what = "the two learners learned other columns, or in another order"
+            raise InputError(f"{what}; {_SIBLING}")
         if other.learned_ is not None:
             self.learned_ = other.learned_ if self.learned_ is None else self._merged(other)
             self.scaling_, self.columns_ = other.scaling_, self.columns_ or other.columns_
@@ -276,8 +280,7 @@ class Learner(Reading):
     def save(self, path: str | Path, *, least_rows: int = LEAST_ROWS) -> None:
         """Write the learner as one file, whole or not at all; `undrift.load` reads it.
 
-        A class of fewer training nodes than `least_rows` is an error, as its sums would give them
-        away.
+        A class of fewer training nodes than `least_rows` is an error: its sums would tell of them.
         """
         check_class_rows(self.class_rows(), least_rows)
         save_state(path, self.state())

@@ -13,12 +13,17 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self, final, get_args, 
 from undrift.checks import checked, field_types
 from undrift.errors import InputError, unknown_name
 from undrift.machine import check_device
+from undrift.plugins import note_once
+
+_TRAINING = {"epochs", "lr", "learning_rate", "batch_size", "dropout", "hidden", "patience"}
 
 
 class _TakesAll(ABCMeta):
     """Lets a class take the settings of its parts as arguments: `Adr(epochs=30, hidden=64)`."""
 
     def __call__(cls, *args: Any, **given: Any) -> Any:
+        if args and all(f.kw_only for f in fields(cls) if f.init):  # type: ignore[arg-type]
+            raise InputError(f"{cls.__name__} takes settings by name, as in {cls.__name__}(seed=0)")
         one_width = isinstance(given.get("hidden"), int)
         if args or (given.keys() <= field_types(cls).keys() and not one_width):
             return super().__call__(*args, **given)
@@ -172,11 +177,17 @@ class Parameters(metaclass=_TakesAll):
     @final
     @classmethod
     def _place(cls, name: str) -> _Place:
-        known = _places(cls)
+        known, asked = _places(cls), name
         name = cls.renamed.get(name, name)
+        if name != asked:
+            note = f"{asked} of {cls.name} is called {name} now; write {name}"
+            note_once(note, note)
         for short, place in known.items():
             if name in (short, f"{place.part}__{place.field}"):
                 return place
+        if name in _TRAINING and "epochs" not in known:
+            way = f"leave out {name}, or take a method that does, such as adr"
+            raise InputError(f"{cls.name} does not train a network; {way}")
         raise unknown_name(f"parameter of {cls.name}", name, known)
 
     @final

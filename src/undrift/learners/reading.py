@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, Self, final, get_args
+from operator import attrgetter
+from typing import Any, ClassVar, Literal, Protocol, Self, final, get_args
 
 import torch
 from torch import Tensor
@@ -132,10 +133,9 @@ class Reading(AnyLearner):
 
     @final
     def scores(self, graph: Any, nodes: Nodes | None = None) -> Tensor:
-        """A score per node and class seen; columns in the order of `classes_`.
+        """A score per node and class seen, in the order of `classes_`.
 
-        `graph`: anything that `as_graph` takes, such as a PyG `Data`. `nodes`: only these, by
-        number or as a mask. What is computed then is their receptive field.
+        `graph`: anything that `as_graph` takes. `nodes`: only these, by number, id or a mask.
         """
         graph, index = self._narrowed(graph, nodes)
         with torch.no_grad():
@@ -147,8 +147,7 @@ class Reading(AnyLearner):
     ) -> Tensor:
         """A class id per node, or per node of `nodes`; never one that was not observed.
 
-        `unknown`: the share of nodes of known classes that may be called `UNKNOWN` (-1) by
-        mistake. Nodes of a `novelty` above one minus that get it.
+        `unknown`: the share of nodes of known classes that may be called `UNKNOWN` (-1) by mistake.
         """
         found = likeliest(self.ranking(graph, nodes), self.classes_)
         if unknown is None:
@@ -182,10 +181,7 @@ class Reading(AnyLearner):
 
     @final
     def novelty(self, graph: Any, nodes: Nodes | None = None) -> Tensor:
-        """One minus the share of nodes of known classes that would look at least as strange.
-
-        0.99: one known node in a hundred looks as strange. Additive learners alone can tell it.
-        """
+        """One minus the share of known nodes that look as strange; additive learners tell it."""
         graph = self._checked(graph)
         found = self._judged(graph, nodes)
         if found is None:
@@ -237,10 +233,8 @@ class Reading(AnyLearner):
     ) -> Tensor:
         """A probability per node and class seen: `softmax(scores / T)`, rows that add up to one.
 
-        `unknown=True`: a last column has the `novelty`, and the others share the rest.
-
-        T is 1 where scores are the logits of a trained head, and told by the sums in `propagation`
-        and `hybrid`; without one there are no probabilities.
+        `unknown=True`: a last column has the `novelty`, and the others share the rest. T is 1 for
+        the logits of a trained head. The sums of `propagation` and `hybrid` tell it; others do not.
         """
         if not checked("unknown", bool, unknown):
             return self.probabilities_of(self.scores(graph, nodes))
@@ -255,11 +249,9 @@ class Reading(AnyLearner):
         temperature = self._temperature(self.learned_)
         if temperature is None:
             few = len(self.classes_) < 2
-            way_out = "observe a second class" if few else "take propagation, which has them"
-            raise InputError(
-                f"{self.display} has scores but no probabilities here; use scores(graph), or "
-                f"{way_out}"
-            )
+            way = "observe a second class" if few else "take propagation, which has them"
+            what = f"{self.display} has scores but no probabilities here"
+            raise InputError(f"{what}; use scores(graph), or {way}")
         return torch.softmax(scores.double() / temperature, dim=1)
 
     @final
@@ -274,15 +266,9 @@ class Reading(AnyLearner):
     @final
     def _no_sums(self, what: str) -> InputError:
         noisy = getattr(self, "epsilon", None) is not None
-        sums, way = (
-            ("sums without noise (epsilon)", "propagation without epsilon")
-            if noisy
-            else ("sums", "propagation")
-        )
-        return InputError(
-            f"{self.display} keeps no {sums} that {what}; strangeness(graph) ranks nodes, or "
-            f"take {way}, which has novelty and groups"
-        )
+        sums, way = " without noise (epsilon)" * noisy, " without epsilon" * noisy
+        keeps = f"{self.display} keeps no sums{sums} that {what}; strangeness(graph) ranks nodes"
+        return InputError(f"{keeps}, or take propagation{way}, which has novelty and groups")
 
     @final
     def _checked(self, graph: Any) -> Graph:
@@ -331,23 +317,30 @@ class Reading(AnyLearner):
         here = graph.num_features
         there = here if self.learned_ is None else self.learned_.num_features
         if here != there:
-            same = "give the same columns in the same order"
-            way = (
-                "for a whole graph, give a list: [graph]"
-                if Pooling().width(here) == there
-                else same
-            )
-            raise InputError(
-                f"this graph has {here} features per node, but {there} were learned; {way}"
-            )
+            way = "give the same columns in the same order"
+            if Pooling().width(here) == there:
+                way = "for a whole graph, give a list: [graph]"
+            learned = f"but {there} were learned"
+            raise InputError(f"this graph has {here} features per node, {learned}; {way}")
+
+
+class Embedding(Reading):
+    """One answer more, of a method with an encoder; `encoder_at`: where that is in `learned_`."""
+
+    encoder_at: ClassVar[str]
+
+    @final
+    def embed(self, graph: Any) -> Tensor:
+        """The encoder's embeddings of every node, of anything that `as_graph` takes."""
+        graph, _ = self._narrowed(graph, None)
+        found: Tensor = attrgetter(self.encoder_at)(self.learned_).embed(graph)
+        return found.cpu()
 
 
 def alarm_rate(unknown: float, name: str = "unknown") -> float:
     """The false-alarm rate, if it is one that the distribution of known rows can tell."""
     rate: float = checked(name, float, unknown)
     if not LEAST_ALARMS <= rate < 1:
-        raise InputError(
-            f"{name} must be a false-alarm rate between {LEAST_ALARMS} and 1, such as 0.05, not "
-            f"{unknown}"
-        )
+        must = f"a false-alarm rate between {LEAST_ALARMS} and 1, such as 0.05"
+        raise InputError(f"{name} must be {must}, not {unknown}")
     return rate

@@ -43,7 +43,8 @@ _OTHER_PYG = {
 def as_graph(x: Any) -> Graph:
     """A graph from anything that holds one; an undrift `Graph` as it is, a `Task`'s graph.
 
-    - A PyG `Data` with `x`, `edge_index` or `adj_t`, and what else `Graph.from_pyg` reads.
+    - A PyG `Data` with `x`, `edge_index` or `adj_t`, and what else `Graph.from_pyg` reads; or a
+      dict of these.
     - A NetworkX graph: the node attribute `x`, and `label` or `y` if there is one
       (`graph_from_networkx` reads other attributes).
     - `(features, edge_index)` or `(adjacency, features)`, or with labels as a third: edges keep
@@ -71,6 +72,8 @@ def as_graph(x: Any) -> Graph:
         kind = type(x).__name__
         way = "give what it was made of: a Data, or a list of graphs as in list(loader.dataset)"
         raise InputError(f"a {kind} hands out parts of data, and a batch is learned whole; {way}")
+    if isinstance(x, Mapping) and "edge_index" in x:
+        x = SimpleNamespace(**{"x": None, **x})
     if are_graphs(x):
         return (x if isinstance(x, RowSet) else as_graph_set(x)).pooled()
     if hasattr(x, "x") and (hasattr(x, "edge_index") or hasattr(x, "adj_t")):
@@ -82,6 +85,9 @@ def as_graph(x: Any) -> Graph:
     kind = f"{type(x).__module__}.{type(x).__qualname__}"
     if is_table(x):
         raise InputError(f"{kind} is one table, not a graph; {_ONE_TABLE}")
+    if any(isinstance(part, str | Path) for part in (x if isinstance(x, tuple | list) else [x])):
+        way = "read it with undrift.read_tables(nodes, edges).graph or undrift.as_graph_set(path)"
+        raise InputError(f"{x!r} is no graph but a path; {way}, or take undrift.LearnerFolder")
     if isinstance(x, tuple | list):
         if len(x) == 2 and all(map(is_table, x)):
             return _from_tables(*x)
@@ -303,7 +309,8 @@ def _node_attribute(nodes: Sequence[tuple[Any, Mapping[str, Any]]], name: str) -
     missing = [node for node, attributes in nodes if name not in attributes]
     if missing:
         what = f"{len(missing):,} of the {len(nodes):,} nodes have no attribute {name!r}"
-        raise InputError(f"{what}, first {missing[0]!r}; set it, or name others in features")
+        way = "name others, as in undrift.graph_from_networkx(g, features=...)"
+        raise InputError(f"{what}, first {missing[0]!r}; set it, or {way}")
     rows = [_vector(attributes[name]) for _, attributes in nodes]
     for (node, attributes), row in zip(nodes, rows, strict=True):
         if row is None or rows[0] is None or row.size != rows[0].size:

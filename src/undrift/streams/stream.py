@@ -119,9 +119,9 @@ class TaskStream:
     def from_graph(
         cls,
         graph: Any,
-        *,
         base: int | None = None,
         increment: int | None = None,
+        *,
         name: str = "custom",
         order: Order = "label",
         seed: int = 0,

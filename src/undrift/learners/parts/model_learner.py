@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, cast, final
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -15,6 +15,7 @@ from undrift.graphs import Graph
 from undrift.learners.base import Learner, at_nodes
 from undrift.learners.kept import Inventory
 from undrift.learners.parts.backbone import Backbone, FeatureTeacher, OngoingBackbone, generator_for
+from undrift.learners.reading import Embedding
 from undrift.sharing import drawn_once
 from undrift.streams.task import Task, joined
 from undrift.typing import Progress, silent
@@ -92,7 +93,7 @@ class TaskTraining:
 
 
 @dataclass(kw_only=True)
-class ModelKeeper(Learner, ABC):
+class ModelKeeper(Embedding, Learner, ABC):
     """A learner whose knowledge has a `model`: its logits are the scores.
 
     `no_sums`: what is kept that is no sum over rows (`Inventory.rest`).
@@ -101,15 +102,10 @@ class ModelKeeper(Learner, ABC):
     returns: ClassVar[bool] = True
     keeps: ClassVar[str] = "one encoder and head"
     learned_type: ClassVar[Any] = ModelLearned
+    encoder_at: ClassVar[str] = "model"
     no_sums: ClassVar[tuple[str, ...]] = ("model",)
 
     backbone: Backbone = field(default_factory=Backbone)
-
-    @final
-    def embed(self, graph: Graph) -> Tensor:
-        """The encoder's embeddings of every node."""
-        self._check_graph(graph)
-        return cast(ModelLearned, self.learned_).model.embed(graph).cpu()
 
     def _scores(self, learned: Any, graph: Graph, nodes: Tensor | None) -> Tensor:
         return at_nodes(learned.model.double().logits(graph), nodes)
