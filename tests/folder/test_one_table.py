@@ -52,6 +52,53 @@ def test_a_patient_is_erased_as_if_he_never_came(ward: LearnerFolder, tmp_path: 
     assert like(ward, "third").learner().encoding_ == ward.learner().encoding_
 
 
+def test_a_table_counts_once_however_its_rows_are_linked(
+    ward: LearnerFolder, tmp_path: Path
+) -> None:
+    file = write(tmp_path / "a.csv", table(24))
+    ward.observe(file, **READING)
+    other = like(ward, "other")
+    other.observe(file, **READING | {"neighbours": 0})
+    with pytest.raises(InputError, match="already with other neighbours"):
+        ward.observe(file, neighbours=0)
+    with pytest.raises(InputError, match="shares 1 of its batches"):
+        ward.merge(other)
+    with pytest.raises(InputError, match=r"is not in .* with these neighbours.*--neighbours"):
+        ward.forget(file, neighbours=10)
+    assert ward.forget_node("p0-3", [file]).outcome == "erased"
+    with pytest.raises(InputError, match="already in a corrected version"):
+        ward.observe(file)
+    left = some(table(24), [i for i in range(24) if i != 3])
+    with pytest.raises(InputError, match="already with other neighbours"):
+        ward.observe(write(tmp_path / "left.csv", left), neighbours=5)
+
+
+@pytest.mark.parametrize("remember", [True, False])
+def test_who_goes_by_a_number_is_not_said_to_be_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], remember: bool
+) -> None:
+    columns = table(30)
+    folder = LearnerFolder.new(tmp_path / "n1", remember_nodes=remember)
+    frame = pytest.importorskip("pandas").DataFrame(columns).set_index("id")
+    by_index = LearnerFolder.new(tmp_path / "index", remember_nodes=remember)
+    assert not any("no column" in note for note in by_index.observe(frame, **READING).notes)
+    assert by_index.forget_node("p0-12", [frame]).outcome == "erased"
+    numbers = {"patient": [7000 + (7 * i) % 30 for i in range(30)], **columns}
+    del numbers["id"]
+    file = write(tmp_path / "p.csv", numbers)
+    (note,) = (n for n in folder.observe(file, **READING).notes if "no column" in n)
+    assert "'id' in" in note
+    assert "rows go by their numbers" in note
+    told = ["learner", "forget", str(folder.path), "--node", "7005"]
+    assert start([*told, "--batch", str(file)]) == 7
+    said = capsys.readouterr().out
+    assert "have no ids, so nobody can tell whether '7005' is one of them" in said
+    assert "never here" not in said
+    assert start(told) == 6
+    found = folder.forget_node("7005", [file])
+    assert (found.outcome, found.step) == ("unsure", None)
+
+
 def test_a_graph_of_several_batches_has_no_name(tmp_path: Path) -> None:
     folder, many = LearnerFolder.new(tmp_path / "graphs", least_rows=1), some_graphs(8)
     first, second = (many.subset(range(k, k + 4)) for k in (0, 4))

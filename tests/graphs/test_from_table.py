@@ -256,6 +256,19 @@ def test_who_is_out_stays_out(method: str, neighbours: int) -> None:
     assert_same(learner, empty.sibling().observe(batch(some(right, left), neighbours)), probe)
 
 
+def test_a_table_counts_once_however_its_rows_are_linked() -> None:
+    one, two = sibling().observe(batch(table(24))), sibling().observe(batch(table(24), 0))
+    for verb, what in ((one.observe, batch(table(24), 0)), (one.merge, two)):
+        with pytest.raises(InputError, match=r"counting (it|them) twice"):
+            verb(what)
+    with pytest.raises(InputError, match="in another version; give it as it is in now"):
+        one.forget(batch(table(24), 0))
+    one.revise(batch(table(24)), batch(table(24), 0))
+    with pytest.raises(InputError, match="is in already in another version"):
+        one.observe(batch(table(24), 5))
+    assert one.forget(batch(table(24), 0)).observe(batch(table(24), 5)).classes_
+
+
 @given(st.permutations(range(18)), st.integers(6, 12))
 @settings(max_examples=10, deadline=None)
 def test_without_neighbours_any_split_of_rows_is_one_table(order: list[int], cut: int) -> None:

@@ -250,8 +250,6 @@ def check_columns(path: object, there: Sequence[str], wanted: Sequence[str]) -> 
             shown = ", ".join(there[:20]) + (f" and {len(there) - 20} more" * (len(there) > 20))
             here = f" with {name}=... or --{name} ..." if name in _NAMED_BY else ""
             way = f"name one of its columns{here}: {shown}"
-            if name == getattr(path, "index", None):
-                way = "give it with .reset_index(), as its index is called so"
             raise InputError(f"{path} has no column {name!r}{hint}; {way}")
 
 

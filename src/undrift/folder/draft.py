@@ -77,6 +77,11 @@ class Draft(Steps):
         self.learner._must("forgets", "forget")
         return super().asked(node)
 
+    def alike(self, batch: Any) -> set[str]:
+        """See `Steps.alike`: a table is the same with any number of neighbours."""
+        linked = getattr(batch.graph, "nearest", None) is None
+        return set() if linked else {content_hash(batch, key, linked=False) for key in self.keys}
+
     def task(self, batch: Batch, held: Held) -> Task:
         """The batch as the learner sees it, its small classes as `held` says."""
         batch = replaced(batch, held.instead)
@@ -123,7 +128,13 @@ class Draft(Steps):
             dropped = self.facts.get("dropped_edges", 0) + batch.repairs.unknown_edges
             self.facts["dropped_edges"] = dropped
         self.enter(held)
-        if self.record.remember_nodes:
+        nameless = isinstance(batch, Batch) and batch.numbered
+        if nameless and self.alike(batch):
+            self.notes.append(
+                f"no column {self.record.reading.id!r} in {batch.where}: rows go by their numbers, "
+                "so nobody can be erased by id; if a column has ids, name it (--id)"
+            )
+        if self.record.remember_nodes and (has_noise(self.learner) or not nameless):
             self.nodes[held.data] = node_hashes(batch.ids.tolist(), self.keys[0])
             if has_noise(self.learner):
                 releases.check_unspent(self.folder, self.nodes, held.data, batch.where)

@@ -252,6 +252,7 @@ class Folder:
         that differs in blanks around it or in its Unicode form only is taken for the same.
         """
         done, seen, lacking, meant = False, set[str](), list[str](), list[str]()
+        nameless = dict[str, str]()  # batches without ids, by what they are called
         with self._drafting() if batches else nullcontext(self._loaded()) as draft:
             what, name = draft.asked(node)
             names = spellings(name, kind=self.row == "session")
@@ -264,24 +265,31 @@ class Folder:
                     draft.change(batch, smaller, progress, erasing=True)
                     done = True
                     meant.append(there)
-                else:  # one that was never observed is an error
-                    seen.add((draft.find(smaller) or draft.held(batch)).data)
+                    continue
+                entry = draft.find(smaller) or draft.held(batch)  # one never observed is an error
+                if there is None and getattr(batch, "numbered", False):
+                    nameless[batch.where] = entry.data
+                else:
+                    seen.add(entry.data)
                     draft.notes.append(f"{batch.where} was observed without {name!r}")
                     lacking.append(batch.where)
             held = {each: draft.holders(each) for each in names}
             meant += filter(held.get, names)
             waiting = list({batch.data: batch for some in held.values() for batch in some}.values())
             # the others were seen just now, or have hashes
-            may = {held.data for held in draft.version.record.batches} - seen - draft.nodes.keys()
+            may = {held.data for held in draft.version.record.batches} - seen
+            may -= draft.nodes.keys() - set(nameless.values())
             unsure = [held for held in draft.record.batches if held.data in may]
             outcome: Outcome = "never here"
             if done:
                 outcome = "waiting" if waiting else "erased"
             elif waiting or unsure:
                 outcome = "not in this batch" if lacking else "waiting"
+                outcome = "unsure" if nameless and not waiting else outcome
             step = draft.commit(f"forget-{what}", progress) if done else None
         others = tuple(dict.fromkeys(each for each in meant if each != name))
-        return Erasure(outcome, name, step, waiting, unsure, tuple(lacking), self.files, others)
+        given = tuple(nameless if outcome == "unsure" else lacking)
+        return Erasure(outcome, name, step, waiting, unsure, given, self.files, others)
 
     def merge(self, *others: str | Path | Folder, progress: Progress = silent) -> Step:
         """Add what the learners of other folders know, as if this one had observed their batches.
@@ -325,7 +333,7 @@ class Folder:
             return self._loaded().repair()
 
 
-Outcome = Literal["erased", "never here", "not in this batch", "waiting"]
+Outcome = Literal["erased", "never here", "not in this batch", "waiting", "unsure"]
 """What came of erasing a node: docs/data-stewards.md, Erasing somebody, says what each means."""
 
 
@@ -342,7 +350,7 @@ class Erasure:
     step: Step | None
     waiting: list[Held]
     unsure: list[Held]
-    lacking: tuple[str, ...]  # the batches that were given and do not hold it
+    lacking: tuple[str, ...]  # the batches that were given and do not hold it, or cannot tell
     files: str  # what those of a batch are called
     others: tuple[str, ...] = ()  # ids that were taken for it: other blanks or Unicode forms
 
@@ -356,6 +364,8 @@ class Erasure:
             "before; nothing was changed",
             "not in this batch": f"nothing was erased: {node} is not in {given} as observed",
             "waiting": f"{node} is not erased yet" if self.waiting else "nothing was erased",
+            "unsure": f"nothing was erased: rows of {given} have no ids, so nobody can tell "
+            f"whether {node} is one of them; revise the batch without that row, or forget it whole",
         }
         lines = [f"{other!a} is taken for {self.node!a}" for other in self.others]
         lines.append(said[self.outcome])
@@ -364,7 +374,7 @@ class Erasure:
             many = counted(len(self.waiting), "batch", "batches")
             lines.append(f"{many} {hold} {node}; give {them} again as --batch {self.files}:")
             lines += [f"  {held}" for held in self.waiting]
-        if self.unsure:
+        if self.unsure and self.outcome != "unsure":
             others = counted(len(self.unsure), "batch", "batches")
             hold = "hold" if len(self.unsure) > 1 else "holds"
             lines.append(

@@ -117,11 +117,19 @@ class Steps:
         one = "an" if what == "item" else "a"
         how = hows.get(what, f"{one} {what} was taken out of it, so leave out its rows,")
         when = f" ({how} in step {gone.step})" if gone else ""
+        alike = self.alike(batch)
+        if any(held.hashes & alike for held in self.record.batches):
+            when = " with these neighbours, but with others (name how many: neighbours=... or "
+            when += "--neighbours ...), or corrected"
         shown = "; ".join(map(str, self.record.batches[-6:])) or "none"
         raise InputError(
             f"{batch.where} is not in {self.folder}{when}: give the files of a batch that is, with "
             f"the same content (the last of {len(self.record.batches)}: {shown})"
         )
+
+    def alike(self, batch: Any) -> set[str]:
+        """Hashes that it has in common with its other forms, which must not be counted too."""
+        return set()
 
     def find(self, batch: Any) -> Held | None:
         """The batch of this content, if it is in."""
@@ -131,16 +139,18 @@ class Steps:
     def new_entry(self, batch: Any, instead_of: Held | None = None) -> Held:
         """The entry of a batch to come; one that is in, or was before a correction, is an error."""
         hashes = [self.content_hash(batch, key) for key in self.keys]
-        data, same = hashes[0], set(hashes)
-        there = next((held for held in self.record.batches if held.hashes & same), None)
+        data, same, alike = hashes[0], set(hashes), self.alike(batch)
+        known = same | alike
+        there = next((held for held in self.record.batches if held.hashes & known), None)
         if there is not None:
-            now_ = "" if there.content in same else " in a corrected version"
+            how = "in a corrected version" if there.hashes & same else "with other neighbours"
+            now_ = "" if there.content in same else f" {how}"
             raise InputError(
                 f"{batch.where} is in {self.folder} already{now_} ({there}), and counting it twice "
                 "would be wrong; nothing was changed"
             )
         self.note_return(batch.where, data)
-        before = () if instead_of is None else tuple(sorted(instead_of.hashes - same))
+        before = tuple(sorted((alike if instead_of is None else alike | instead_of.hashes) - same))
         step = self.record.entry.step + 1
         return Held(data=data, content=data, step=step, time=now(), before=before)
 

@@ -32,6 +32,7 @@ from undrift.streams.task import (
     batch_digest,
     changed_by_isolating,
     changed_nodes,
+    digest_of_rows,
     isolating,
     without,
 )
@@ -141,7 +142,8 @@ class Learner(Reading):
         task = self.as_task(batch)
         self._check_task(task)
         moved = self._moved(task)
-        known = self._ledger().observed(self._digest(moved), again=again)
+        alike = digest_of_rows(moved)
+        known = self._ledger().observed(self._digest(moved), alike=alike, again=again)
         units = task.graph.encoding if self.learned_ is None else self.scaling_
         note = self.plan_note(task)
         self.learned_, self.batches_ = self._learn(moved, progress), known
@@ -206,7 +208,8 @@ class Learner(Reading):
         self._check_task(now)
         held, out, there = self._held(was, again=again)
         still = places_in_other(out, ids, now.graph)
-        known = self._ledger().revised(held, self._digest(now), still, again=again)
+        alike = digest_of_rows(now)
+        known = self._ledger().revised(held, self._digest(now), still, alike=alike, again=again)
         then = _isolating(now, still)
         return self._exchange(there, then, changed_nodes(there, then, ids), known, progress)
 
@@ -411,7 +414,8 @@ class Learner(Reading):
         self, task: Task, nodes: Sequence[int] = (), *, again: bool
     ) -> tuple[HeldBatch, tuple[int, ...], Task]:
         """The entry of a batch that is in, the nodes that are out of it, and it without them."""
-        held, out = self._ledger().find(self._digest(task), nodes, again=again)
+        digests = {"digest": self._digest(task), "alike": digest_of_rows(task)}
+        held, out = self._ledger().find(nodes=nodes, again=again, **digests)
         there = _isolating(task, out)
         self._check_known(there)
         return held, out, there

@@ -77,9 +77,12 @@ class Ledger:
 
     # the verbs ---------------------------------------------------------------------------
 
-    def observed(self, digest: str, *, again: bool) -> Ledger:
-        """With one more batch; one that is in is an error, unless it is meant."""
-        known = self._marks(digest)
+    def observed(self, digest: str, *, alike: str = "", again: bool) -> Ledger:
+        """With one more batch; one that is in is an error, unless it is meant.
+
+        `alike`: a digest in common with its other forms, which must not be counted too.
+        """
+        known = self._marks(digest) | self._marks(alike)
         there = next((held for held in self.held if known & held.marks), None)
         if there is not None and not again:
             how = " in another version" if not known & {there.mark, there.left} else ""
@@ -87,10 +90,11 @@ class Ledger:
                 f"this batch is in already{how}, and counting it twice would be wrong; leave it "
                 f"out, or say again=True if that is meant ({_NOTHING})"
             )
-        return self._with(HeldBatch(_marked(self.salt, digest)))
+        before = (_marked(self.salt, alike),) if alike else ()
+        return self._with(HeldBatch(_marked(self.salt, digest), before=before))
 
     def find(
-        self, digest: str, nodes: Collection[int] = (), *, again: bool = False
+        self, digest: str, nodes: Collection[int] = (), *, alike: str = "", again: bool = False
     ) -> tuple[HeldBatch, tuple[int, ...]]:
         """The entry of a batch that is in, and its nodes that are out, as it is given.
 
@@ -100,7 +104,7 @@ class Ledger:
         known = self._marks(digest)
         fits = [held for held in self.held if known & {held.mark, held.left}]
         if not fits:
-            self._check_unknown(known, again=again)
+            self._check_unknown(known | self._marks(alike), again=again)
             fits = [HeldBatch(_marked(self.salt, digest))]
         wanted = set(nodes)
         best = min(fits, key=lambda h: (len(wanted & {*h.out}), len(h.out)))
@@ -145,11 +149,13 @@ class Ledger:
         entry = replace(entry, before=tuple(sorted(held.marks - entry.marks)))
         return self.forgotten(held)._with(entry)
 
-    def revised(self, held: HeldBatch, digest: str, out: Iterable[int], *, again: bool) -> Ledger:
+    def revised(
+        self, held: HeldBatch, digest: str, out: Iterable[int], *, alike: str = "", again: bool
+    ) -> Ledger:
         """With a corrected batch, without these nodes, in the place of another."""
         others = self.forgotten(held)
-        known = others.observed(digest, again=again).held[-1]
-        before = tuple(sorted(held.marks - {known.mark}))
+        known = others.observed(digest, alike=alike, again=again).held[-1]
+        before = tuple(sorted((held.marks | known.marks) - {known.mark}))
         return others._with(replace(known, out=tuple(sorted(out)), before=before))
 
     def merged(self, other: Ledger, *, again: bool) -> Ledger:
@@ -173,7 +179,7 @@ class Ledger:
         """What a batch may be known by here: merged learners may have several salts."""
         marks = *self.gone, *(held.mark for held in self.held)
         salts = {self.salt, *(mark.partition(":")[0] for mark in marks)}
-        return {_marked(salt, digest) for salt in salts}
+        return {_marked(salt, digest) for salt in salts if digest}
 
 
 class KeptElsewhere(Ledger):
