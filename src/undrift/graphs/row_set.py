@@ -11,6 +11,7 @@ from torch import Tensor
 
 from undrift.graphs.graph import Graph
 from undrift.graphs.inputs import as_tensor
+from undrift.graphs.names import Names
 from undrift.sparse import Csr, row_index
 from undrift.typing import Rows
 
@@ -32,11 +33,17 @@ class RowSet(ABC):
     def rows(self) -> Rows:
         """A row for each, computed in float64."""
 
+    @property
+    @abstractmethod
+    def made_by(self) -> str:
+        """How rows are made; only rows that are made alike can be learned together."""
+
     def pooled(self) -> Graph:
         """The graph without edges that is learned: its node i is thing i here, of that row."""
         none = Csr.from_scipy(sp.csr_matrix((len(self), len(self))), symmetric=True)
         device = self.graph.device
-        return Graph(self.rows().to(device), none.to(device), self.labels)
+        made = Graph(self.rows().to(device), none.to(device), self.labels)
+        return made.named(Names(columns=(self.made_by,), unlinked=True))
 
     def labelled(self, labels: Any) -> Self:
         """The same with these labels, one for each."""

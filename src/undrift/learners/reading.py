@@ -316,6 +316,9 @@ class Reading(Parameters):
                 f"the columns of this table are {', '.join(columns[:20])}, and learned were "
                 f"{', '.join(self.columns_[:20])}; give the same in the same order, as in "
                 'nodes[["id", *learner.columns_]]'
+                if not graph.names.unlinked
+                else f"the rows of this batch are made by {columns[0]}, and learned were "
+                f"{', '.join(self.columns_[:20])}; make them alike"
             )
         if graph.encoding is not None and graph.encoding != self.encoding_:
             if self.encoding_ is None:
