@@ -12,7 +12,7 @@ import numpy as np
 from undrift.errors import InputError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MISSING = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "None")
+MISSING = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "None", "NULL", "<NA>", "#N/A")
 """What a missing cell is written as, beside None and NaN."""
 
 _FLOATS = float | np.floating

@@ -11,7 +11,7 @@ import pytest
 from tests.folder.conftest import assert_same, like
 from tests.graphs.test_from_table import some, table
 from tests.graphs.test_graph_set import some_graphs
-from undrift import InputError, LearnerFolder
+from undrift import InputError, LearnerFolder, read_tables
 from undrift.cli.app import start
 
 NAMES = ("flu", "cold", "gout")
@@ -144,6 +144,33 @@ def test_categories_may_be_whole_numbers_and_a_range_is_no_list(tmp_path: Path) 
     with pytest.raises(InputError, match=r"'dose' may be a range, {\"low\": 0, \"high\": 10}"):
         LearnerFolder.new(tmp_path / "odd", scale={"dose": [0, 10]})
     assert not (tmp_path / "odd").exists()
+
+
+def test_columns_that_are_none_and_values_that_are_new(
+    ward: LearnerFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rising = {"patient": list(range(7000, 7030)), **table(30)}
+    notes = ward.observe(write(tmp_path / "a.csv", rising), **READING).notes
+    assert any(
+        "'patient' of" in n and "looks like an id" in n and "--id patient" in n for n in notes
+    )
+    for name in ("", "Unnamed: 0"):
+        odd = write(tmp_path / "odd.csv", {name: list(range(30)), **table(30)})
+        with pytest.raises(InputError, match=r"without a name.*index=False"):
+            LearnerFolder.new(tmp_path / f"new{name[:1]}").observe(odd, **READING)
+        with pytest.raises(InputError, match=r"without a name.*index=False"):
+            read_tables(odd, odd, label="ill", source="sign", target="site")
+    new = table(30, 1) | {"site": ["D"] * 5 + table(30, 1)["site"][5:]}
+    file = write(tmp_path / "b.csv", {"patient": rising["patient"], **new})
+    told = "site: 5 of 30 cells are values that were not learned, first 'D'"
+    assert (
+        start(["learner", "predict", str(ward.path), str(file), "--out", str(tmp_path / "p.csv")])
+        == 0
+    )
+    assert f"note: {told}" in capsys.readouterr().err
+    notes = ward.observe(file).notes
+    assert told in notes
+    assert not any("looks like an id" in note for note in notes)
 
 
 def test_tables_with_and_without_edges_do_not_mix(ward: LearnerFolder, tmp_path: Path) -> None:

@@ -82,7 +82,9 @@ def test_later_batches_have_the_same_columns_whatever_they_hold() -> None:
         ([None, "", float("nan"), "?"], ()),
         ([7, 7, 7], (7.0, 7.0)),
         (["1", "n/a", "null", "3"], (1.0, 2.0)),
-        ([True, False], (0.0, 1.0)),
+        ([True, False, None], ("False", "True")),
+        (["TRUE", "false", "NULL", "<NA>", "#N/A"], ("False", "True")),
+        (["10-19", "20-29", "may", "1:40"], ("10-19", "1:40", "20-29", "may")),
         (["b", "a", ""], ("a", "b")),
     ],
 )
@@ -92,6 +94,17 @@ def test_kinds(cells: list[Any], kind: tuple[Any, ...]) -> None:
     assert np.isfinite(known.matrix({"x": cells})).all()
 
 
+def test_a_category_is_one_however_it_is_written() -> None:
+    told = Encoding.of({}, {"grade": ["1", "2", "3"], "old": [True, False], "code": ["NA", "x"]})
+    cells = {"grade": ["2.0", 2, "", "4.0"], "old": ["TRUE", True, "false", "?"]}
+    found = told.matrix(cells | {"code": ["NA", "x", "y", "NULL"]})
+    assert found[:, :5].argmax(axis=1).tolist() == [1, 1, 3, 4]
+    assert found[:, 5:9].argmax(axis=1).tolist() == [0, 0, 1, 2]
+    assert found[:, 9:].argmax(axis=1).tolist() == [0, 1, 3, 2]
+    number = Encoding.of({}, {"old": {"centre": 0, "spread": 1}})  # as they were learned once
+    assert number.matrix({"old": [True, False]})[:, 0].tolist() == [1, 0]
+
+
 @pytest.mark.parametrize(
     ("cells", "words"),
     [
@@ -99,6 +112,12 @@ def test_kinds(cells: list[Any], kind: tuple[Any, ...]) -> None:
         ([date(2021, 3, 31)], "holds dates"),
         (["red", "31.3.2021"], "holds dates"),
         (["red", timedelta(3)], "holds dates"),
+        (["2020-01", "2020-02"], "holds dates.*list of categories"),
+        (["3 Jan 2020", "03-feb-20"], "holds dates"),
+        (["January 2020"], "holds dates"),
+        (["10:30", "11:45"], "holds dates"),
+        (["36,5", "37", "37,2", "high"], "numbers with a comma.*'36,5'; write them with a point"),
+        (["1,200", "12 300"], "numbers with a comma or gaps, first '1,200'"),
         (np.array(["2021-03-31"], "datetime64[ns]"), "holds dates"),
         (["1", "2", "high"], "holds numbers, but not in 1 of 3 cells.*'high'; empty them, or give"),
         ([10**400, 1, 2], "holds numbers, but not in 1 of 3 cells"),
@@ -168,7 +187,7 @@ def test_what_is_given_is_fixed_before_there_are_data() -> None:
     assert known.columns[:2] == (("dose", (5.0, 5.0)), ("sign", ("red", "itch")))
     read = Graph.from_table({"x": [1, 2, 3], "y": [5, 3.0, "3"]}, target="y", classes=["3", "5"])
     assert read.labelled().tolist() == [1, 0, 0]
-    for wrong in ({"x": ["a", "a"]}, {"x": ["?"]}, {"x": {"low": 1}}):
+    for wrong in ({"x": ["a", "a"]}, {"x": [""]}, {"x": {"low": 1}}):
         with pytest.raises(InputError, match="column 'x'"):
             Encoding.of({}, wrong)
 

@@ -111,6 +111,11 @@ class Draft(Steps):
             found = columns.fixed_scale(self.learner, self.record, batch)
             self.record, self.learner.scaling_ = self.record.changed(scale=found[0]), found[1]
             self.notes += found[2]
+            self.notes += [
+                f"column {name!r} of {batch.where} looks like an id: whole numbers that rise with "
+                f"every row; name it with id (--id {name}), or leave it out (--ignore {name})"
+                for name in batch.repairs.like_ids
+            ]
         rows, instead = self.learned_as(batch, small)
         self.notes += classes.small_class_notes(
             instead, batch.counts, self.record.least_rows, batch.where
