@@ -36,7 +36,7 @@ class Table(dict[str, list[Any]]):
         if hasattr(table, "collect"):  # a lazy frame of Polars
             table = table.collect()
         names = table if isinstance(table, Mapping) else getattr(table, "column_names", None)
-        index = getattr(table, "index", None)
+        index: Any = getattr(table, "index", None)
         named = [each for each in getattr(index, "names", None) or () if each is not None]
         columns = [(each, table[each]) for each in (table.columns if names is None else names)]
         for column, cells in [(each, index.get_level_values(each)) for each in named] + columns:

@@ -12,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paper.hospitals import hospitals
+from paper.hospitals import COLUMNS, FILES, hospitals, means
 from tests.harness.references import nearest_rows
 from undrift import Graph, InputError, Learner, PrivatePropagation, Propagation, load
 from undrift.cells import Table
@@ -283,7 +283,7 @@ def test_a_table_counts_once_however_its_rows_are_linked() -> None:
     with pytest.raises(InputError, match="in another version; give it as it is in now"):
         one.forget(batch(table(24), 0))
     one.revise(batch(table(24)), batch(table(24), 0))
-    with pytest.raises(InputError, match="is in already in another version"):
+    with pytest.raises(InputError, match="is in already"):
         one.observe(batch(table(24), 5))
     assert one.forget(batch(table(24), 0)).observe(batch(table(24), 5)).classes_
 
@@ -307,6 +307,17 @@ def test_three_hospitals_that_merge_know_more_than_one() -> None:
         pooled.observe(batch(some(columns, rows)))
     assert_same(merged, pooled, exam)
     assert merged.score(exam) > np.mean([site.score(exam) for site in sites]) + 0.1
+
+
+def test_the_page_of_three_hospitals_has_the_numbers_of_its_file() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "disease.md").read_text(encoding="utf-8")
+    found = means()
+    soybean, dermatology = ([found[name, column] for column in COLUMNS] for name in FILES)
+    for column, one, two in list(zip(COLUMNS, soybean, dermatology, strict=True))[3:]:
+        assert f"| `{column}` | {one} | {two} |" in text
+    assert f"merging has {soybean[2]} on Soybean and {dermatology[2]} on Dermatology" in text
+    for name, (alone, merged, *_) in (("Soybean", soybean), ("Dermatology", dermatology)):
+        assert any(line.split()[:3] == [name, alone, merged] for line in text.splitlines())
 
 
 @pytest.mark.parametrize(

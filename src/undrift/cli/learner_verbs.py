@@ -82,9 +82,8 @@ def new(
     how |= {} if like is not None and method == DEFAULT else {"method": method}
     made = kind.new(folder, **how, least_rows=least_rows)
     say(f"{folder}: {made.show().method}, nothing observed yet")
-    others = ", or one TABLE without edges, a .npz or .pt file, or a .zip of many graphs"
-    more = others if made.files == "NODES EDGES" else ""
-    say(f"next: undrift learner observe {folder} {made.files}{more}")
+    more = ", or one TABLE without edges, a .npz or .pt file, or a .zip of many graphs"
+    say(f"next: undrift learner observe {folder} {made.files}{more * (' ' in made.files)}")
 
 
 def observe(

@@ -40,8 +40,8 @@ class Repairs:
     unknown_edges: int = 0
     edges: int = field(default=0, compare=False)
     missing_labels: int = 0
-    unseen: tuple[str, ...] = ()
-    like_ids: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = field(default=(), kw_only=True)
+    like_ids: tuple[str, ...] = field(default=(), kw_only=True)
 
     def __str__(self) -> str:
         counts = {"duplicate edge": self.duplicate_edges, "self-loop": self.self_loops}
@@ -128,10 +128,10 @@ def read_tables(
         raise InputError(f"{what}, first {first}; add the nodes, or {LEAVE_OUT}")
     loops = pairs[0] == pairs[1]
     keys = (pairs[0] * len(ids) + pairs[1])[~loops]
-    twice, missing = keys.size - np.unique(keys).size, _missing(labels, classes)
-    plain = dict(zip(wanted, matrix.T, strict=True)) if len(wanted) == matrix.shape[1] else {}
-    like_ids = tuple(name for name, cells in plain.items() if _counts(cells))
-    repairs = Repairs(twice, int(loops.sum()), unknown, rows, missing, like_ids=like_ids)
+    plain = zip(wanted, matrix.T, strict=True) if len(wanted) == matrix.shape[1] else ()
+    like_ids, missing = tuple(n for n, cells in plain if _counts(cells)), _missing(labels, classes)
+    twice, loop = keys.size - np.unique(keys).size, int(loops.sum())
+    repairs = Repairs(twice, loop, unknown, rows, missing, like_ids=like_ids)
     found, names = as_class_ids(labels, f"column {label!r} of {nodes}", classes)
     known = None if label is None else found
     graph = Graph.from_arrays(matrix, pairs, known, undirected=undirected)
@@ -169,11 +169,10 @@ def read_table(
     labels = as_texts(given, f"column {label!r} of {where}")
     found, names = as_class_ids(labels, f"column {label!r} of {where}", classes)
     known = graph if label is None else graph.with_labels(torch.from_numpy(found))
-    inputs = {name: cells[name] for name in wanted}
-    unseen = () if graph.encoding is None else tuple(graph.encoding.unseen(inputs))
+    unseen = () if graph.encoding is None else tuple(graph.encoding.unseen(cells))
     called, like_ids = plain_ids(ids), tuple(name for name in wanted if _counts(cells[name]))
-    repairs = Repairs(0, 0, 0, 0, _missing(labels, classes), unseen, like_ids)
-    about: Any = {"repairs": repairs, "columns": tuple(wanted), "numbered": own is None}
+    repaired = Repairs(missing_labels=_missing(labels, classes), unseen=unseen, like_ids=like_ids)
+    about: Any = {"repairs": repaired, "columns": tuple(wanted), "numbered": own is None}
     return TableGraph(known.named(Names(called, names)), called, names, **about)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self, cast
 
 import numpy as np
+import torch
 
 from undrift.errors import InputError
 from undrift.folder import classes, columns, notice, releases
@@ -77,10 +78,12 @@ class Draft(Steps):
         self.learner._must("forgets", "forget")
         return super().asked(node)
 
-    def alike(self, batch: Any) -> set[str]:
-        """See `Steps.alike`: a table is the same with any number of neighbours."""
-        linked = getattr(batch.graph, "nearest", None) is None
-        return set() if linked else {content_hash(batch, key, linked=False) for key in self.keys}
+    def forms(self, batch: Any) -> list[Any]:
+        """See `Steps.forms`: a table is the same with any number of neighbours, as with none."""
+        if getattr(batch.graph, "nearest", None) is None:
+            return [batch]
+        alone = batch.graph.isolated(torch.arange(batch.graph.num_nodes))
+        return [batch, replace(batch, graph=alone)]
 
     def task(self, batch: Batch, held: Held) -> Task:
         """The batch as the learner sees it, its small classes as `held` says."""
@@ -134,7 +137,7 @@ class Draft(Steps):
             self.facts["dropped_edges"] = dropped
         self.enter(held)
         nameless = isinstance(batch, Batch) and batch.numbered
-        if nameless and self.alike(batch):
+        if nameless and len(self.forms(batch)) > 1:
             self.notes.append(
                 f"no column {self.record.reading.id!r} in {batch.where}: rows go by their numbers, "
                 "so nobody can be erased by id; if a column has ids, name it (--id)"

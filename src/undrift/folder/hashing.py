@@ -23,10 +23,8 @@ from undrift.sparse import Csr
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
 
 
-def content_hash(batch: Batch | LargeBatch, key: bytes, *, linked: bool = True) -> str:
+def content_hash(batch: Batch | LargeBatch, key: bytes) -> str:
     """The hash of a batch, which tells data that differs by accident (`Fingerprint`).
-
-    Without `linked` it has no edges, so a table is the same with any number of neighbours.
 
     Cost: one pass over ids, features and edges, in memory 16 bytes per node.
     """
@@ -45,7 +43,7 @@ def content_hash(batch: Batch | LargeBatch, key: bytes, *, linked: bool = True) 
         labels = _numbered(unknown if graph.labels is None else graph.labels, names)
         parts += [
             marks.features(graph.features),
-            marks.edges(graph.adjacency) if linked else None,
+            marks.edges(graph.adjacency),
             marks.labels(labels),
         ]
         parts += [[name, marks.labels(graph.masks[name])] for name in sorted(graph.masks)]

@@ -252,7 +252,7 @@ class Folder:
         that differs in blanks around it or in its Unicode form only is taken for the same.
         """
         done, seen, lacking, meant = False, set[str](), list[str](), list[str]()
-        nameless = dict[str, str]()  # batches without ids, by what they are called
+        nameless = list[str]()  # batches without ids
         with self._drafting() if batches else nullcontext(self._loaded()) as draft:
             what, name = draft.asked(node)
             names = spellings(name, kind=self.row == "session")
@@ -268,7 +268,7 @@ class Folder:
                     continue
                 entry = draft.find(smaller) or draft.held(batch)  # one never observed is an error
                 if there is None and getattr(batch, "numbered", False):
-                    nameless[batch.where] = entry.data
+                    nameless.append(batch.where)
                 else:
                     seen.add(entry.data)
                     draft.notes.append(f"{batch.where} was observed without {name!r}")
@@ -277,8 +277,7 @@ class Folder:
             meant += filter(held.get, names)
             waiting = list({batch.data: batch for some in held.values() for batch in some}.values())
             # the others were seen just now, or have hashes
-            may = {held.data for held in draft.version.record.batches} - seen
-            may -= draft.nodes.keys() - set(nameless.values())
+            may = {held.data for held in draft.version.record.batches} - seen - draft.nodes.keys()
             unsure = [held for held in draft.record.batches if held.data in may]
             outcome: Outcome = "never here"
             if done:

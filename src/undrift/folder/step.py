@@ -107,6 +107,10 @@ class Steps:
         self.record = self.record.changed(reading=self.record.reading.changed(**said))
         return self
 
+    def forms(self, batch: Any) -> list[Any]:
+        """The batch, and what else is no other batch: it would be counted twice."""
+        return [batch]
+
     def held(self, batch: Any) -> Held:
         """The observed batch that has this data; where there is none, the list of those there."""
         if there := self.find(batch):
@@ -117,19 +121,14 @@ class Steps:
         one = "an" if what == "item" else "a"
         how = hows.get(what, f"{one} {what} was taken out of it, so leave out its rows,")
         when = f" ({how} in step {gone.step})" if gone else ""
-        alike = self.alike(batch)
-        if any(held.hashes & alike for held in self.record.batches):
-            when = " with these neighbours, but with others (name how many: neighbours=... or "
-            when += "--neighbours ...), or corrected"
+        known = {self.content_hash(x, key) for x in self.forms(batch)[1:] for key in self.keys}
+        if any(held.hashes & known for held in self.record.batches):
+            when = " with so many neighbours (name those that it had: neighbours=, --neighbours)"
         shown = "; ".join(map(str, self.record.batches[-6:])) or "none"
         raise InputError(
             f"{batch.where} is not in {self.folder}{when}: give the files of a batch that is, with "
             f"the same content (the last of {len(self.record.batches)}: {shown})"
         )
-
-    def alike(self, batch: Any) -> set[str]:
-        """Hashes that it has in common with its other forms, which must not be counted too."""
-        return set()
 
     def find(self, batch: Any) -> Held | None:
         """The batch of this content, if it is in."""
@@ -138,21 +137,22 @@ class Steps:
 
     def new_entry(self, batch: Any, instead_of: Held | None = None) -> Held:
         """The entry of a batch to come; one that is in, or was before a correction, is an error."""
-        hashes = [self.content_hash(batch, key) for key in self.keys]
-        data, same, alike = hashes[0], set(hashes), self.alike(batch)
-        known = same | alike
-        there = next((held for held in self.record.batches if held.hashes & known), None)
+        forms = [{self.content_hash(x, key) for key in self.keys} for x in self.forms(batch)]
+        data, same, all_ = self.content_hash(batch, self.keys[0]), forms[0], set().union(*forms)
+        there = next((held for held in self.record.batches if held.hashes & all_), None)
         if there is not None:
-            how = "in a corrected version" if there.hashes & same else "with other neighbours"
-            now_ = "" if there.content in same else f" {how}"
+            other = " in a corrected version, or read in another way (neighbours)"
+            now_ = "" if there.content in same else other
             raise InputError(
                 f"{batch.where} is in {self.folder} already{now_} ({there}), and counting it twice "
                 "would be wrong; nothing was changed"
             )
         self.note_return(batch.where, data)
-        before = tuple(sorted((alike if instead_of is None else alike | instead_of.hashes) - same))
+        before = all_ if instead_of is None else all_ | instead_of.hashes
         step = self.record.entry.step + 1
-        return Held(data=data, content=data, step=step, time=now(), before=before)
+        return Held(
+            data=data, content=data, step=step, time=now(), before=tuple(sorted(before - same))
+        )
 
     def enter(self, held: Held) -> Held:
         """A batch into the record."""

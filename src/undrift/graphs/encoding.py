@@ -23,10 +23,7 @@ Cells = Mapping[str, Sequence[Any]]
 _LONGEST, _FEW, _PART = 60, 10, 4  # free text: longer, or more values than both 10 and a 4th
 _SHOWN = 6
 _NO_CELLS = (list, tuple, dict, set, bytes, complex, np.ndarray)
-_MONTH = (
-    "(jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|sept?(ember)?|oct(ober)?"
-    "|nov(ember)?|dec(ember)?)"
-)
+_MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 _DATE = re.compile(
     r"\d{1,4}([/.-])\d{1,2}\1\d{1,4}( .*)?|\d{4}[/-](0?[1-9]|1[0-2])|[0-2]\d:[0-5]\d(:[0-5]\d)?"
     rf"|\d{{1,2}}[ .-]+{_MONTH}[ .,-]+\d{{2,4}}|{_MONTH}[ .-]+(\d{{1,2}},? )?\d{{4}}",
@@ -109,9 +106,11 @@ class Encoding:
         """
         found = []
         for name, kind in self.columns:
-            texts = [] if isinstance(kind, Number) else _texts(name, cells[name], "the table")
-            at = [] if isinstance(kind, Number) else _places(kind, texts)
-            new = [text for text, i in zip(texts, at, strict=True) if i > len(kind)]
+            if isinstance(kind, Number):
+                continue
+            texts = list(map(as_text, cells[name]))
+            places = zip(texts, _places(kind, texts), strict=True)
+            new = [text for text, place in places if place > len(kind)]
             what = f"{name}: {len(new):,} of {len(texts):,} cells are values that were not learned"
             found += [f"{what}, first {new[0][:40]!r}"] if new else []
         return found

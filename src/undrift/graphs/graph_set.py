@@ -162,8 +162,3 @@ class GraphSet(RowSet):
     def rows(self) -> Csr:
         """`Pooling.rows`: each depends on its own graph alone, so it is the same in any batch."""
         return self.pooling.rows(self.graph, self.index, len(self))
-
-    @property
-    def made_by(self) -> str:
-        """The pooling, and how many columns it is of."""
-        return f"{self.pooling} of {self.graph.num_features} columns"

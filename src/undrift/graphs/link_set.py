@@ -117,12 +117,6 @@ class LinkSet(RowSet):
             return Csr.from_scipy(sp.hstack(parts, format="csr"))
         return torch.from_numpy(np.hstack(parts, dtype=np.float32, casting="same_kind"))
 
-    @property
-    def made_by(self) -> str:
-        """The hops, whether degrees are beside them, and how many columns they are of."""
-        how = f"hops={self.hops}, degrees={self.degrees}"
-        return f"LinkSet({how}) of {self.graph.num_features} columns"
-
     def _inputs(self) -> Array | sp.csr_array:
         """X in float64, in a type of which `*` is the elementwise product."""
         features, more = self.graph.features, []

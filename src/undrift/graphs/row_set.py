@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, Self, cast
 
 import scipy.sparse as sp
@@ -14,6 +14,8 @@ from undrift.graphs.inputs import as_tensor
 from undrift.graphs.names import Names
 from undrift.sparse import Csr, row_index
 from undrift.typing import Rows
+
+_DATA = {"graph", "index", "ends", "labels"}  # the other fields say how rows are made
 
 
 class RowSet(ABC):
@@ -33,17 +35,15 @@ class RowSet(ABC):
     def rows(self) -> Rows:
         """A row for each, computed in float64."""
 
-    @property
-    @abstractmethod
-    def made_by(self) -> str:
-        """How rows are made; only rows that are made alike can be learned together."""
-
     def pooled(self) -> Graph:
         """The graph without edges that is learned: its node i is thing i here, of that row."""
         none = Csr.from_scipy(sp.csr_matrix((len(self), len(self))), symmetric=True)
         device = self.graph.device
         made = Graph(self.rows().to(device), none.to(device), self.labels)
-        return made.named(Names(columns=(self.made_by,), unlinked=True))
+        own = {each.name for each in fields(cast(Any, self))} - _DATA
+        how = ", ".join(f"{name}={getattr(self, name)}" for name in sorted(own))
+        how = f"{type(self).__name__}({how}) of {self.graph.num_features} columns"
+        return made.named(Names(columns=(how,), unlinked=True))
 
     def labelled(self, labels: Any) -> Self:
         """The same with these labels, one for each."""

@@ -414,8 +414,7 @@ class Learner(Reading):
         self, task: Task, nodes: Sequence[int] = (), *, again: bool
     ) -> tuple[HeldBatch, tuple[int, ...], Task]:
         """The entry of a batch that is in, the nodes that are out of it, and it without them."""
-        digests = {"digest": self._digest(task), "alike": digest_of_rows(task)}
-        held, out = self._ledger().find(nodes=nodes, again=again, **digests)
+        held, out = self._ledger().find(self._digest(task), nodes, again=again)
         there = _isolating(task, out)
         self._check_known(there)
         return held, out, there

@@ -94,7 +94,7 @@ class Ledger:
         return self._with(HeldBatch(_marked(self.salt, digest), before=before))
 
     def find(
-        self, digest: str, nodes: Collection[int] = (), *, alike: str = "", again: bool = False
+        self, digest: str, nodes: Collection[int] = (), *, again: bool = False
     ) -> tuple[HeldBatch, tuple[int, ...]]:
         """The entry of a batch that is in, and its nodes that are out, as it is given.
 
@@ -104,7 +104,7 @@ class Ledger:
         known = self._marks(digest)
         fits = [held for held in self.held if known & {held.mark, held.left}]
         if not fits:
-            self._check_unknown(known | self._marks(alike), again=again)
+            self._check_unknown(known, again=again)
             fits = [HeldBatch(_marked(self.salt, digest))]
         wanted = set(nodes)
         best = min(fits, key=lambda h: (len(wanted & {*h.out}), len(h.out)))

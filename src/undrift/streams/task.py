@@ -159,15 +159,15 @@ def _check_classes(classes: tuple[int, ...], train: Tensor, val: Tensor) -> None
 
 
 def digest_of_rows(task: Task) -> str:
-    """A digest of a table that is the same with any number of neighbours; empty for a graph."""
-    return "" if task.graph.nearest is None else batch_digest(task, linked=False)
+    """The digest of a table without neighbours, which has the same rows; empty for a graph."""
+    if task.graph.nearest is None:
+        return ""
+    alone = task.graph.isolated(torch.arange(task.graph.num_nodes))
+    return batch_digest(Task(alone, task.train, task.val, task.test, task.classes))
 
 
-def batch_digest(task: Task, *, linked: bool = True) -> str:
-    """A digest of all that a learner sees of a batch, dense or sparse, on any device.
-
-    Without `linked`, of all but its edges.
-    """
+def batch_digest(task: Task) -> str:
+    """A digest of all that a learner sees of a batch, dense or sparse, on any device."""
     graph, seen = task.graph, task.train | task.val
     marks = Fingerprint.of_places(graph.num_nodes, graph.device)
     splits = task.train.long() + 2 * task.val.long()
@@ -175,7 +175,7 @@ def batch_digest(task: Task, *, linked: bool = True) -> str:
         graph.num_nodes,
         graph.num_features,
         marks.features(graph.features),
-        marks.edges(graph.adjacency) if linked else None,
+        marks.edges(graph.adjacency),
         marks.labels(4 * task.labels.masked_fill(~seen, -1) + splits),
     )
     return f"{_SUMS}{sha256(repr(parts).encode()).hexdigest()[:32]}"
