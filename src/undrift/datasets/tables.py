@@ -40,8 +40,8 @@ class Repairs:
     unknown_edges: int = 0
     edges: int = field(default=0, compare=False)
     missing_labels: int = 0
-    unseen: tuple[str, ...] = field(default=(), kw_only=True)
-    like_ids: tuple[str, ...] = field(default=(), kw_only=True)
+    unseen: tuple[str, ...] = field(default=(), compare=False, kw_only=True)
+    like_ids: tuple[str, ...] = field(default=(), compare=False, kw_only=True)
 
     def __str__(self) -> str:
         counts = {"duplicate edge": self.duplicate_edges, "self-loop": self.self_loops}

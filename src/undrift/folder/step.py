@@ -122,7 +122,7 @@ class Steps:
         how = hows.get(what, f"{one} {what} was taken out of it, so leave out its rows,")
         when = f" ({how} in step {gone.step})" if gone else ""
         known = {self.content_hash(x, key) for x in self.forms(batch)[1:] for key in self.keys}
-        if any(held.hashes & known for held in self.record.batches):
+        if not gone and any(held.hashes & known for held in self.record.batches):
             when = " with so many neighbours (name those that it had: neighbours=, --neighbours)"
         shown = "; ".join(map(str, self.record.batches[-6:])) or "none"
         raise InputError(

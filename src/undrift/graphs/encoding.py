@@ -99,11 +99,7 @@ class Encoding:
         return np.concatenate(parts, axis=1).astype(np.float32)
 
     def unseen(self, cells: Cells) -> list[str]:
-        """A phrase per column of categories in which cells hold values that are not listed.
-
-        >>> Encoding.of({"ward": ["A", "B"]}).unseen({"ward": ["A", "D", "", "D"]})
-        ["ward: 2 of 4 cells are values that were not learned, first 'D'"]
-        """
+        """A phrase per column of categories in which cells hold values that are not listed."""
         found = []
         for name, kind in self.columns:
             if isinstance(kind, Number):
@@ -178,8 +174,7 @@ def _shown(name: str, cells: Sequence[Any], where: str) -> Kind:
         known = Scaling.of(torch.tensor(numbers, dtype=torch.float64).unsqueeze(1))
         return Number(known.centre[0], known.spread[0])
     if any(map(_is_date, {as_text(word): word for word in words}.values())):
-        way = "write an age or the days since an event instead, give the list of categories, or "
-        way += "leave the column out"
+        way = "write an age or the days since an event, give a list of categories, or leave it out"
         raise InputError(f"column {name!r} of {where} holds dates, which are no numbers; {way}")
     commas = [as_text(word) for word in words if _COMMA.fullmatch(as_text(word))]
     if commas and 2 * (len(filled) - len(words) + len(commas)) > len(filled):
