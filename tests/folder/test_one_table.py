@@ -206,6 +206,7 @@ def test_the_command_line(
         write(tmp_path / f"{seed}.csv", columns)
     how = ["--label", "ill", "--neighbours", "4"]
     assert start(["learner", "new", "ward"]) == 0
+    assert "NODES EDGES, or one TABLE without edges" in capsys.readouterr().out
     assert start(["learner", "observe", "ward", "0.csv", *how]) == 0
     assert start(["learner", "observe", "ward", "1.csv"]) == 0
     assert start(["learner", "predict", "ward", "1.csv", "--nodes", "3", "--out", "p.csv"]) == 0
