@@ -12,7 +12,7 @@ import numpy as np
 from undrift.errors import InputError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MISSING = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "None")
+MISSING = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "None", "NULL", "<NA>", "#N/A")
 """What a missing cell is written as, beside None and NaN."""
 
 _FLOATS = float | np.floating
@@ -22,7 +22,10 @@ _MISSING = ("NAType", "NaTType")  # of pandas: a cell with nothing in it
 
 
 class Table(dict[str, list[Any]]):
-    """The cells of every column of a dict, or of a table of pandas, Polars or PyArrow."""
+    """The cells of every column of a dict, or of a table of pandas, Polars or PyArrow.
+
+    An index of pandas that has a name is a column too.
+    """
 
     def __init__(self, table: Any, name: str) -> None:
         super().__init__()
@@ -33,19 +36,19 @@ class Table(dict[str, list[Any]]):
         if hasattr(table, "collect"):  # a lazy frame of Polars
             table = table.collect()
         names = table if isinstance(table, Mapping) else getattr(table, "column_names", None)
-        for column in table.columns if names is None else names:
+        index: Any = getattr(table, "index", None)
+        named = [each for each in getattr(index, "names", None) or () if each is not None]
+        columns = [(each, table[each]) for each in (table.columns if names is None else names)]
+        for column, cells in [(each, index.get_level_values(each)) for each in named] + columns:
             if str(column) in self:
                 problem = f"has two columns {str(column)!r}; give every column its own name"
                 raise InputError(f"{name} {problem}")
-            cells = table[column]
-            if isinstance(cells, np.ndarray) and cells.dtype.kind in "mM":  # of ns: numbers
-                cells = cells.astype(f"{cells.dtype.kind}8[us]")
-            if (values := as_list(cells)) is None:
+            dates = isinstance(cells, np.ndarray) and cells.dtype.kind in "mM"  # of ns: numbers
+            plain = cells.astype(f"{cells.dtype.kind}8[us]") if dates else cells
+            if (values := as_list(plain)) is None:
                 problem = f"must be a list, a cell per row, not {cells!r}"
                 raise InputError(f"column {str(column)!r} of {name} {problem}")
             self[str(column)] = [None if type(v).__name__ in _MISSING else v for v in values]
-        index = getattr(table, "index", None)  # of pandas, which is no column
-        self.index = None if callable(index) else getattr(index, "name", None)
         lengths = {len(cells): column for column, cells in self.items()}
         if len(lengths) > 1:
             problem = " and ".join(

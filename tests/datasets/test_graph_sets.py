@@ -105,6 +105,9 @@ def test_a_folder_of_a_learner_reads_them(
         assert start(["learner", "observe", "lf", batch]) == 0
     assert start(["learner", "predict", "lf", "second.zip", "--out", "p.csv"]) == 0
     assert len(Path("p.csv").read_text().splitlines()) == 4
+    asked = ["--out", "p.csv", "--nodes", "2", "--unknown", "0.05", "--groups"]
+    assert start(["learner", "predict", "lf", "first", *asked]) == 0  # as a zip: it is in memory
+    assert len(Path("p.csv").read_text().splitlines()) == 2
     assert start(["learner", "forget", "lf", "first"]) == 0
     assert [held.nodes for held in LearnerFolder("lf").show().record.batches] == [3]
 
@@ -119,9 +122,12 @@ def test_a_folder_of_a_learner_reads_them(
         ({"A": "1, two"}, r"\*_A.txt is no table of numbers"),
         ({"A": "1, 2, 3"}, r"\*_A.txt has 3 columns, not 2"),
         ({"node_labels": "1\n2"}, "but 2 have features"),
-        ({"graph_labels": "1\n2"}, "there are 2 labels"),
+        ({"graph_labels": "1\n2"}, "_indicator.txt names graph 3, but there are 2 graphs.*from 1"),
+        ({"graph_labels": "safe\ntoxic"}, r"graph_labels.txt is no table.*; number the classes"),
         ({"A": "1, 20"}, "joins node"),
-        ({"A": "0, 1"}, "an edge names node -1"),
+        ({"A": "0, 1"}, r"\*_A.txt names node 0, but there are .* nodes, numbered from 1"),
+        ({"A": "999, 1"}, r"\*_A.txt names node 999, but there are .* nodes, numbered from 1"),
+        ({"graph_labels": "1\n" * 61}, "graph 61 has no node.*leave out line 61"),
         ({"graph_labels": "1.5\n2"}, r"\*_graph_labels.txt holds a number that is not whole"),
         ({"graph_indicator": "nan\n1"}, r"\*_graph_indicator.txt holds a number that is not"),
     ],
@@ -132,6 +138,10 @@ def test_a_damaged_file_is_one_sentence(
     with pytest.raises(InputError, match=told) as error:
         as_graph_set(written(tmp_path, generated(**changes)))
     assert "\n" not in str(error.value)
+    (tmp_path / "SECOND_A.txt").write_text("1, 2\n")
+    if changes != {"A": None}:
+        with pytest.raises(InputError, match=r"several TUDatasets .GENERATED_A.txt, SECOND_A.txt"):
+            as_graph_set(tmp_path)
 
 
 def test_enzymes_are_fetched_checked_streamed_and_learned(

@@ -11,7 +11,7 @@ import pytest
 from tests.folder.conftest import assert_same, like
 from tests.graphs.test_from_table import some, table
 from tests.graphs.test_graph_set import some_graphs
-from undrift import InputError, LearnerFolder
+from undrift import InputError, LearnerFolder, read_tables
 from undrift.cli.app import start
 
 NAMES = ("flu", "cold", "gout")
@@ -50,6 +50,53 @@ def test_a_patient_is_erased_as_if_he_never_came(ward: LearnerFolder, tmp_path: 
     never.forget(left)
     assert_same(ward, never, more)
     assert like(ward, "third").learner().encoding_ == ward.learner().encoding_
+
+
+def test_a_table_counts_once_however_its_rows_are_linked(
+    ward: LearnerFolder, tmp_path: Path
+) -> None:
+    file = write(tmp_path / "a.csv", table(24))
+    ward.observe(file, **READING)
+    other = like(ward, "other")
+    other.observe(file, **READING | {"neighbours": 0})
+    with pytest.raises(InputError, match="already in a corrected version, or read in another"):
+        ward.observe(file, neighbours=0)
+    with pytest.raises(InputError, match="shares 1 of its batches"):
+        ward.merge(other)
+    with pytest.raises(InputError, match=r"is not in .* as it is read now .*--neighbours"):
+        ward.forget(file, neighbours=10)
+    assert ward.forget_node("p0-3", [file]).outcome == "erased"
+    with pytest.raises(InputError, match="already in a corrected version"):
+        ward.observe(file)
+    left = some(table(24), [i for i in range(24) if i != 3])
+    with pytest.raises(InputError, match="already in a corrected version, or read in another"):
+        ward.observe(write(tmp_path / "left.csv", left), neighbours=5)
+
+
+@pytest.mark.parametrize("remember", [True, False])
+def test_who_goes_by_a_number_is_not_said_to_be_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], remember: bool
+) -> None:
+    columns = table(30)
+    folder = LearnerFolder.new(tmp_path / "n1", remember_nodes=remember)
+    frame = pytest.importorskip("pandas").DataFrame(columns).set_index("id")
+    by_index = LearnerFolder.new(tmp_path / "index", remember_nodes=remember)
+    assert not any("no column" in note for note in by_index.observe(frame, **READING).notes)
+    assert by_index.forget_node("p0-12", [frame]).outcome == "erased"
+    numbers = {"patient": [7000 + (7 * i) % 30 for i in range(30)], **columns}
+    del numbers["id"]
+    file = write(tmp_path / "p.csv", numbers)
+    (note,) = (n for n in folder.observe(file, **READING).notes if "no column" in n)
+    assert "'id' in" in note
+    assert "rows go by their numbers" in note
+    told = ["learner", "forget", str(folder.path), "--node", "7005"]
+    assert start([*told, "--batch", str(file)]) == 7
+    said = capsys.readouterr().out
+    assert "have no ids, so nobody can tell whether '7005' is one of them" in said
+    assert "never here" not in said
+    assert start(told) == 6
+    found = folder.forget_node("7005", [file])
+    assert (found.outcome, found.step) == ("unsure", None)
 
 
 def test_a_graph_of_several_batches_has_no_name(tmp_path: Path) -> None:
@@ -99,6 +146,33 @@ def test_categories_may_be_whole_numbers_and_a_range_is_no_list(tmp_path: Path) 
     assert not (tmp_path / "odd").exists()
 
 
+def test_columns_that_are_none_and_values_that_are_new(
+    ward: LearnerFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rising = {"patient": list(range(7000, 7030)), **table(30)}
+    notes = ward.observe(write(tmp_path / "a.csv", rising), **READING).notes
+    assert any(
+        "'patient' of" in n and "looks like an id" in n and "--id patient" in n for n in notes
+    )
+    for name in ("", "Unnamed: 0"):
+        odd = write(tmp_path / "odd.csv", {name: list(range(30)), **table(30)})
+        with pytest.raises(InputError, match=r"without a name.*index=False"):
+            LearnerFolder.new(tmp_path / f"new{name[:1]}").observe(odd, **READING)
+        with pytest.raises(InputError, match=r"without a name.*index=False"):
+            read_tables(odd, odd, label="ill", source="sign", target="site")
+    new = table(30, 1) | {"site": ["D"] * 5 + table(30, 1)["site"][5:]}
+    file = write(tmp_path / "b.csv", {"patient": rising["patient"], **new})
+    told = "site: 5 of 30 cells are values that were not learned, first 'D'"
+    assert (
+        start(["learner", "predict", str(ward.path), str(file), "--out", str(tmp_path / "p.csv")])
+        == 0
+    )
+    assert f"note: {told}" in capsys.readouterr().err
+    notes = ward.observe(file).notes
+    assert told in notes
+    assert not any("looks like an id" in note for note in notes)
+
+
 def test_tables_with_and_without_edges_do_not_mix(ward: LearnerFolder, tmp_path: Path) -> None:
     file = write(tmp_path / "a.csv", table(24))
     ward.observe(file, **READING)
@@ -132,6 +206,7 @@ def test_the_command_line(
         write(tmp_path / f"{seed}.csv", columns)
     how = ["--label", "ill", "--neighbours", "4"]
     assert start(["learner", "new", "ward"]) == 0
+    assert "NODES EDGES, or one TABLE without edges" in capsys.readouterr().out
     assert start(["learner", "observe", "ward", "0.csv", *how]) == 0
     assert start(["learner", "observe", "ward", "1.csv"]) == 0
     assert start(["learner", "predict", "ward", "1.csv", "--nodes", "3", "--out", "p.csv"]) == 0
@@ -144,7 +219,8 @@ def test_the_command_line(
     two = ["--batch", "0.csv", "--batch", "1.csv"]
     assert start(["learner", "forget", "ward", "--node", "3", *two]) == 2
     assert "rows of 1.csv have no ids, so '3'" in capsys.readouterr().err
-    assert start(["learner", "forget", "ward", "--node", "p0-3", *two]) == 0
+    assert start(["learner", "forget", "ward", "--node", "p0-3", *two]) == 7
+    assert "the rest was erased: rows of 1.csv have no ids" in capsys.readouterr().out
     assert start(["learner", "forget", "ward", "1.csv"]) == 0
     capsys.readouterr()
     for more in ([], ["--neighbours", "0"]):  # linked rows look unknown more often than is asked

@@ -77,7 +77,7 @@ def test_a_batch_is_found_by_the_columns_it_was_read_with(tmp_path: Path) -> Non
     april |= {"month": [4, 4], "visit": april.pop("session")}
     shop.observe(march, in_order=True)
     shop.observe(april, user="user", period="month", session="visit")
-    with pytest.raises(InputError, match="already, read in another way"):
+    with pytest.raises(InputError, match="already in a corrected version, or read in another way"):
         shop.observe(march, session="session")
     assert shop.forget_node("session s1", [march]).outcome == "erased"
     assert shop.forget_node("user u6", [march]).outcome == "erased"

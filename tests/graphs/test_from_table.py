@@ -12,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paper.hospitals import hospitals
+from paper.hospitals import COLUMNS, FILES, hospitals, means
 from tests.harness.references import nearest_rows
 from undrift import Graph, InputError, Learner, PrivatePropagation, Propagation, load
 from undrift.cells import Table
@@ -82,7 +82,9 @@ def test_later_batches_have_the_same_columns_whatever_they_hold() -> None:
         ([None, "", float("nan"), "?"], ()),
         ([7, 7, 7], (7.0, 7.0)),
         (["1", "n/a", "null", "3"], (1.0, 2.0)),
-        ([True, False], (0.0, 1.0)),
+        ([True, False, None], ("False", "True")),
+        (["TRUE", "false", "NULL", "<NA>", "#N/A"], ("False", "True")),
+        (["10-19", "20-29", "may", "1:40"], ("10-19", "1:40", "20-29", "may")),
         (["b", "a", ""], ("a", "b")),
     ],
 )
@@ -92,6 +94,17 @@ def test_kinds(cells: list[Any], kind: tuple[Any, ...]) -> None:
     assert np.isfinite(known.matrix({"x": cells})).all()
 
 
+def test_a_category_is_one_however_it_is_written() -> None:
+    told = Encoding.of({}, {"grade": ["1", "2", "3"], "old": [True, False], "code": ["NA", "x"]})
+    cells = {"grade": ["2.0", 2, "", "4.0"], "old": ["TRUE", True, "false", "?"]}
+    found = told.matrix(cells | {"code": ["NA", "x", "y", "NULL"]})
+    assert found[:, :5].argmax(axis=1).tolist() == [1, 1, 3, 4]
+    assert found[:, 5:9].argmax(axis=1).tolist() == [0, 0, 1, 2]
+    assert found[:, 9:].argmax(axis=1).tolist() == [0, 1, 3, 2]
+    number = Encoding.of({}, {"old": {"centre": 0, "spread": 1}})  # as they were learned once
+    assert number.matrix({"old": [True, False]})[:, 0].tolist() == [1, 0]
+
+
 @pytest.mark.parametrize(
     ("cells", "words"),
     [
@@ -99,6 +112,12 @@ def test_kinds(cells: list[Any], kind: tuple[Any, ...]) -> None:
         ([date(2021, 3, 31)], "holds dates"),
         (["red", "31.3.2021"], "holds dates"),
         (["red", timedelta(3)], "holds dates"),
+        (["2020-01", "2020-02"], "holds dates.*list of categories"),
+        (["3 Jan 2020", "03-feb-20"], "holds dates"),
+        (["January 2020"], "holds dates"),
+        (["10:30", "11:45"], "holds dates"),
+        (["36,5", "37", "37,2", "high"], "numbers with a comma.*'36,5'; write them with a point"),
+        (["1,200", "12 300"], "numbers with a comma or gaps, first '1,200'"),
         (np.array(["2021-03-31"], "datetime64[ns]"), "holds dates"),
         (["1", "2", "high"], "holds numbers, but not in 1 of 3 cells.*'high'; empty them, or give"),
         ([10**400, 1, 2], "holds numbers, but not in 1 of 3 cells"),
@@ -168,7 +187,7 @@ def test_what_is_given_is_fixed_before_there_are_data() -> None:
     assert known.columns[:2] == (("dose", (5.0, 5.0)), ("sign", ("red", "itch")))
     read = Graph.from_table({"x": [1, 2, 3], "y": [5, 3.0, "3"]}, target="y", classes=["3", "5"])
     assert read.labelled().tolist() == [1, 0, 0]
-    for wrong in ({"x": ["a", "a"]}, {"x": ["?"]}, {"x": {"low": 1}}):
+    for wrong in ({"x": ["a", "a"]}, {"x": [""]}, {"x": {"low": 1}}):
         with pytest.raises(InputError, match="column 'x'"):
             Encoding.of({}, wrong)
 
@@ -256,6 +275,19 @@ def test_who_is_out_stays_out(method: str, neighbours: int) -> None:
     assert_same(learner, empty.sibling().observe(batch(some(right, left), neighbours)), probe)
 
 
+def test_a_table_counts_once_however_its_rows_are_linked() -> None:
+    one, two = sibling().observe(batch(table(24))), sibling().observe(batch(table(24), 0))
+    for verb, what in ((one.observe, batch(table(24), 0)), (one.merge, two)):
+        with pytest.raises(InputError, match=r"counting (it|them) twice"):
+            verb(what)
+    with pytest.raises(InputError, match="in another version; give it as it is in now"):
+        one.forget(batch(table(24), 0))
+    one.revise(batch(table(24)), batch(table(24), 0))
+    with pytest.raises(InputError, match="is in already"):
+        one.observe(batch(table(24), 5))
+    assert one.forget(batch(table(24), 0)).observe(batch(table(24), 5)).classes_
+
+
 @given(st.permutations(range(18)), st.integers(6, 12))
 @settings(max_examples=10, deadline=None)
 def test_without_neighbours_any_split_of_rows_is_one_table(order: list[int], cut: int) -> None:
@@ -275,6 +307,17 @@ def test_three_hospitals_that_merge_know_more_than_one() -> None:
         pooled.observe(batch(some(columns, rows)))
     assert_same(merged, pooled, exam)
     assert merged.score(exam) > np.mean([site.score(exam) for site in sites]) + 0.1
+
+
+def test_the_page_of_three_hospitals_has_the_numbers_of_its_file() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "disease.md").read_text(encoding="utf-8")
+    found = means()
+    soybean, dermatology = ([found[name, column] for column in COLUMNS] for name in FILES)
+    for column, one, two in list(zip(COLUMNS, soybean, dermatology, strict=True))[3:]:
+        assert f"| `{column}` | {one} | {two} |" in text
+    assert f"merging has {soybean[2]} on Soybean and {dermatology[2]} on Dermatology" in text
+    for name, (alone, merged, *_) in (("Soybean", soybean), ("Dermatology", dermatology)):
+        assert any(line.split()[:3] == [name, alone, merged] for line in text.splitlines())
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from undrift import (
     GraphSet,
     InputError,
     Learner,
+    LearnerFolder,
     Propagation,
     TaskStream,
     arrange,
@@ -175,6 +176,24 @@ def test_all_verbs_of_every_method_that_merges(method: str) -> None:
     learner.forget(second).forget(third)
     assert close(learner.scores(many), alone.scores(many))
     assert learner.novelty(many).shape == (48,)
+
+
+@pytest.mark.parametrize("places", [111, 30])
+def test_another_pooling_is_refused_by_name(places: int, tmp_path: Path) -> None:
+    learner = quick("propagation").observe(some_graphs(pooling=Pooling(hops=1, places=47)))
+    assert not any("no edges" in note for note in learner.notes_)
+    learner.save(tmp_path / "one", least_rows=1)
+    other = some_graphs(pooling=Pooling(hops=0, places=places))  # 111: of the same width
+    for verb in (learner.predict, learner.observe, load(tmp_path / "one").predict):
+        with pytest.raises(InputError, match=r"Pooling\(hops=0, .* learned were .*Pooling\(hops=1"):
+            verb(other)
+    folder = LearnerFolder.new(tmp_path / "folder", least_rows=1)
+    folder.observe(some_graphs(pooling=Pooling(hops=1, places=47)))
+    for verb in (folder.predict, folder.observe):
+        with pytest.raises(InputError, match=r"made by .*Pooling\(hops=0"):
+            verb(other)
+    with pytest.raises(InputError, match="learned other columns"):
+        learner.merge(quick("propagation").observe(other))
 
 
 def test_graphs_of_an_unknown_class_look_strange() -> None:

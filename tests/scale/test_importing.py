@@ -102,12 +102,12 @@ def test_floats_with_gaps_truths_and_numbers_as_texts(tmp_path: Path) -> None:
 
 
 def test_ugly_text(tmp_path: Path) -> None:
-    """An index without a name, names that differ in capitals, blanks of all kinds, odd classes."""
+    """Names that differ in capitals, blanks of all kinds, odd classes."""
     nodes, edges = tmp_path / "nodes.csv", tmp_path / "edges.csv"
     rows = [
         f"{i},\tn{i}\u3000,{('1', '1.0', '01', '-1', '2')[i % 5]},{i}.5,1e-3" for i in range(20)
     ]
-    nodes.write_text("\n".join([",id,label,x,X", *rows]), encoding="utf-8-sig")
+    nodes.write_text("\n".join(["#,id,label,x,X", *rows]), encoding="utf-8-sig")
     pairs = [f"n{i} ,\u00a0n{(7 * i + 1) % 20}\t" for i in range(20)]
     edges.write_text("\n".join(["source,target", *pairs]), encoding="utf-8")
     folder = import_graph(nodes, edges, tmp_path / "g", memory=SMALL)

@@ -17,7 +17,7 @@ from undrift.learners.small_classes import SmallClasses
 if TYPE_CHECKING:
     from undrift.folder.step import Step
 
-ERASING = {"erased": 0, "never here": 4, "not in this batch": 5, "waiting": 6}
+ERASING = {"erased": 0, "never here": 4, "not in this batch": 5, "waiting": 6, "unsure": 7}
 """The exit codes of `forget --node` and its like, by what came of it."""
 
 
@@ -82,7 +82,8 @@ def new(
     how |= {} if like is not None and method == DEFAULT else {"method": method}
     made = kind.new(folder, **how, least_rows=least_rows)
     say(f"{folder}: {made.show().method}, nothing observed yet")
-    say(f"next: undrift learner observe {folder} {made.files}")
+    more = ", or one TABLE without edges, a .npz or .pt file, or a .zip of many graphs"
+    say(f"next: undrift learner observe {folder} {made.files}{more * (' ' in made.files)}")
 
 
 def observe(
@@ -228,6 +229,7 @@ def forget(
         4  never here, or erased before
         5  not in the batches given
         6  other batches that hold it, or may, must be given too
+        7  the batches given have no ids, so nobody can tell
 
     :param files: NODES EDGES of the batch to forget, or one .npz or .pt file, or a graph folder; or
         CLICKS.

@@ -121,8 +121,10 @@ class Workers:
 
 
 def is_graph(files: Sequence[Path]) -> bool:
-    """Whether a batch is a graph folder."""
-    return len(files) == 1 and files[0].is_dir()
+    """Whether a batch is a graph folder; a folder of many graphs is none."""
+    from undrift.folder.batch import graph_folder
+
+    return len(files) == 1 and graph_folder(files[0]) is not None
 
 
 _MOST_THREADS = 1024

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from undrift.cells import MISSING, Table, as_texts
+from undrift.cells import MISSING, Table, as_texts, fits
 from undrift.datasets import columns as table
 from undrift.datasets.archives import Array
 from undrift.errors import InputError
@@ -20,6 +20,7 @@ from undrift.graphs import Encoding, Graph
 from undrift.graphs.inputs import as_class_ids
 from undrift.graphs.names import Names, plain_ids
 
+_SOME = 8  # rows by which a column may look like ids
 LEAVE_OUT = (
     'leave such edges out, with undrift.read_tables(..., unknown_edges="drop") or '
     "--unknown-edges drop"
@@ -31,6 +32,7 @@ class Repairs:
     """What was left out of the edges, of which there were `edges`; unknown ones on request only.
 
     `missing_labels`: how many words there were that say that a label is missing, such as NA.
+    `unseen`: `Encoding.unseen`. `like_ids`: columns of features that count the rows.
     """
 
     duplicate_edges: int = 0
@@ -38,6 +40,8 @@ class Repairs:
     unknown_edges: int = 0
     edges: int = field(default=0, compare=False)
     missing_labels: int = 0
+    unseen: tuple[str, ...] = field(default=(), compare=False, kw_only=True)
+    like_ids: tuple[str, ...] = field(default=(), compare=False, kw_only=True)
 
     def __str__(self) -> str:
         counts = {"duplicate edge": self.duplicate_edges, "self-loop": self.self_loops}
@@ -51,7 +55,7 @@ class Repairs:
             parts.append(f"{unknown} to unknown nodes")
         missing = counted(self.missing_labels, "label") + " read as missing, such as NA"
         said = [f"{' and '.join(parts)} left out"] if parts else []
-        return "; ".join([missing, *said] if self.missing_labels else said)
+        return "; ".join([*[missing] * bool(self.missing_labels), *said, *self.unseen])
 
     @property
     def advice(self) -> str:
@@ -124,9 +128,10 @@ def read_tables(
         raise InputError(f"{what}, first {first}; add the nodes, or {LEAVE_OUT}")
     loops = pairs[0] == pairs[1]
     keys = (pairs[0] * len(ids) + pairs[1])[~loops]
-    repairs = Repairs(
-        keys.size - np.unique(keys).size, int(loops.sum()), unknown, rows, _missing(labels, classes)
-    )
+    plain = zip(wanted, matrix.T, strict=True) if len(wanted) == matrix.shape[1] else ()
+    like_ids, missing = tuple(n for n, cells in plain if _counts(cells)), _missing(labels, classes)
+    twice, loop = keys.size - np.unique(keys).size, int(loops.sum())
+    repairs = Repairs(twice, loop, unknown, rows, missing, like_ids=like_ids)
     found, names = as_class_ids(labels, f"column {label!r} of {nodes}", classes)
     known = None if label is None else found
     graph = Graph.from_arrays(matrix, pairs, known, undirected=undirected)
@@ -164,9 +169,22 @@ def read_table(
     labels = as_texts(given, f"column {label!r} of {where}")
     found, names = as_class_ids(labels, f"column {label!r} of {where}", classes)
     known = graph if label is None else graph.with_labels(torch.from_numpy(found))
-    called, repairs = plain_ids(ids), Repairs(missing_labels=_missing(labels, classes))
-    about: Any = {"repairs": repairs, "columns": tuple(wanted), "numbered": own is None}
+    unseen = () if graph.encoding is None else tuple(graph.encoding.unseen(cells))
+    called, like_ids = plain_ids(ids), tuple(name for name in wanted if _counts(cells[name]))
+    repaired = Repairs(missing_labels=_missing(labels, classes), unseen=unseen, like_ids=like_ids)
+    about: Any = {"repairs": repaired, "columns": tuple(wanted), "numbered": own is None}
     return TableGraph(known.named(Names(called, names)), called, names, **about)
+
+
+def _counts(cells: Sequence[Any]) -> bool:
+    """Whether a column is of whole numbers that rise from each row to the next, as ids do."""
+    for some in (cells[:_SOME], cells):  # mostly the first few tell
+        if len(some) < _SOME or not all(fits(float, cell) for cell in some):
+            return False
+        rows = np.array(some, np.float64)
+        if not (np.isfinite(rows) & (np.round(rows) == rows)).all() or (np.diff(rows) <= 0).any():
+            return False
+    return True
 
 
 def _missing(labels: Sequence[str], classes: Collection[str]) -> int:
@@ -238,6 +256,15 @@ def _read_edges(
     return np.concatenate(parts, axis=1), unknown, first
 
 
+def check_named(path: object, names: Sequence[str]) -> None:
+    """Refuse the column that a frame of pandas has for its index when it is written."""
+    odd = next((name for name in names if not name or name.startswith("Unnamed: ")), None)
+    if odd is not None:
+        what = f"{path} has a column without a name, most likely the index of a frame"
+        way = "write the table with index=False, as in frame.to_csv(path, index=False)"
+        raise InputError(f"{what}; {way}, or name the column")
+
+
 _NAMED_BY = ("id", "label", "source", "target")  # options of Python and of the command line
 
 
@@ -250,8 +277,6 @@ def check_columns(path: object, there: Sequence[str], wanted: Sequence[str]) -> 
             shown = ", ".join(there[:20]) + (f" and {len(there) - 20} more" * (len(there) > 20))
             here = f" with {name}=... or --{name} ..." if name in _NAMED_BY else ""
             way = f"name one of its columns{here}: {shown}"
-            if name == getattr(path, "index", None):
-                way = "give it with .reset_index(), as its index is called so"
             raise InputError(f"{path} has no column {name!r}{hint}; {way}")
 
 
@@ -266,6 +291,8 @@ def feature_columns(
     special = [name for name in (*roles, time) if name is not None]
     features = [name for name in there if name not in special] if given is None else list(given)
     check_columns(path, there, [*special, *features])
+    if given is None:
+        check_named(path, features)
     if not features:
         what = f"{path} has no column of features beside the id and the label"
         raise InputError(f"{what}; give every node at least one number")

@@ -33,8 +33,9 @@ def read_tudataset(path: str | Path, width: int | None = None) -> GraphSet:
     with naming(path):
         edges = _numbers(texts, "A", 2, whole=True)
         index = _numbers(texts, "graph_indicator", 1, whole=True)[:, 0]
+        _check_from_one(edges, len(index), "A", "node")
         graph = Graph.from_arrays(_features(texts, len(index), width), edges.T - 1)
-        labels = None
+        labels, count = None, int(index.max(initial=0))
         if "graph_labels" in texts:
             known = _numbers(texts, "graph_labels", 1, whole=True)[:, 0]
             found = np.where(known == -1, 0, known)
@@ -43,8 +44,22 @@ def read_tudataset(path: str | Path, width: int | None = None) -> GraphSet:
                 raise InputError(why)
             if (found < 0).any():
                 raise InputError(f"a graph has the label {found.min()}; number the classes from 0")
-            labels = torch.from_numpy(found)
+            labels, count = torch.from_numpy(found), len(found)
+        _check_from_one(index, count, "graph_indicator", "graph")
+        lacking = np.setdiff1d(np.arange(1, count + 1), index)
+        if lacking.size:
+            line = f"leave out line {lacking[0]} of *_graph_labels.txt, if there is such a file, "
+            way = f"{line}and take 1 from every larger number in *_graph_indicator.txt"
+            raise InputError(f"graph {lacking[0]} has no node, so it has no row; {way}")
         return GraphSet(graph, torch.from_numpy(index - 1), labels)
+
+
+def _check_from_one(numbers: Array, count: int, file: str, what: str) -> None:
+    """Refuse a number of which there is none, as its file has it."""
+    strange = numbers[(numbers < 1) | (numbers > count)]
+    if strange.size:
+        there = f"there are {count} {what}s, numbered from 1"
+        raise InputError(f"*_{file}.txt names {what} {strange[0]}, but {there}; correct the file")
 
 
 def read_enzymes(path: str | Path) -> GraphSet:
@@ -93,10 +108,13 @@ def _texts(path: Path) -> dict[str, bytes]:
             names = [name for name in archive.namelist() if name.endswith(".txt")]
             found = {name.rpartition("/")[2]: archive.read(name) for name in names}
     found = {name: text for name, text in found.items() if not name.startswith("._")}  # of a Mac
-    first = next((name for name in found if name.endswith("_A.txt")), None)
-    if first is None:
-        raise InputError(f"{path} has no file NAME_A.txt; give a folder or zip of a TUDataset")
-    start = first.removesuffix("A.txt")
+    firsts = [name for name in found if name.endswith("_A.txt")]
+    if len(firsts) != 1:
+        what = "no file NAME_A.txt; give a folder or zip of a TUDataset"
+        if firsts:
+            what = f"several TUDatasets ({', '.join(firsts)}); give each a folder of its own"
+        raise InputError(f"{path} has {what}")
+    start = firsts[0].removesuffix("A.txt")
     ours = (name for name in found if name.startswith(start))
     return {name.removeprefix(start).removesuffix(".txt"): found[name] for name in ours}
 
@@ -113,7 +131,8 @@ def _numbers(
     try:
         table = np.loadtxt(io.BytesIO(text), delimiter=",", ndmin=2)
     except ValueError as error:
-        raise InputError(f"{file} is no table of numbers ({error}); fetch it again") from None
+        way = "number the classes from 0" if name == "graph_labels" else "fetch it again"
+        raise InputError(f"{file} is no table of numbers ({error}); {way}") from None
     if width not in (None, table.shape[1]):
         raise InputError(f"{file} has {table.shape[1]} columns, not {width}; fetch it again")
     if not whole:

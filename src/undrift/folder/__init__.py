@@ -45,5 +45,5 @@ def load(path: str | Path, *, device: str | None = None) -> Learner:
         return registry.load(path, device=device)
     version, state = current_with_state(Path(path))
     learner = registry.learner_of(state, version.path, device=device)
-    learner.columns_ = version.record.columns
+    learner.columns_ = version.record.columns or learner.columns_
     return learner

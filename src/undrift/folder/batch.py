@@ -227,7 +227,8 @@ def read_batch(source: Source, known: Record, **how: Any) -> Batch:
         own_masks(batch.graph)
     names = {c: class_name(name) for c, name in batch.class_names.items()}
     names = {c: known.aliases.get(name, name) for c, name in names.items() if name != "-1"}
-    _check_columns(batch.columns, batch.graph.num_features, known, batch.where)
+    width = known.width if batch.graph.names.unlinked else None  # the learner says how they differ
+    _check_columns(batch.columns, width or batch.graph.num_features, known, batch.where)
     return replace(batch, class_names=names)
 
 

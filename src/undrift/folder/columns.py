@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from undrift.cells import as_text
 from undrift.datasets.columns import ignoring
+from undrift.datasets.tables import check_named
 from undrift.errors import InputError
 from undrift.folder.classes import folded
 from undrift.folder.record import Record, Scale
@@ -39,6 +40,7 @@ def matched_columns(
     `neutral`: of every column learned, a number that tells nothing, or None: an empty cell does.
     """
     if known is None:
+        check_named(where, there)
         return tuple(there)
     lacking = [name for name in known if name not in there]
     strange = [name for name in there if name not in known]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self, cast
 
 import numpy as np
+import torch
 
 from undrift.errors import InputError
 from undrift.folder import classes, columns, notice, releases
@@ -77,6 +78,13 @@ class Draft(Steps):
         self.learner._must("forgets", "forget")
         return super().asked(node)
 
+    def forms(self, batch: Any) -> list[Any]:
+        """See `Steps.forms`: a table is the same with any number of neighbours, as with none."""
+        if getattr(batch.graph, "nearest", None) is None:
+            return [batch]
+        alone = batch.graph.isolated(torch.arange(batch.graph.num_nodes))
+        return [batch, replace(batch, graph=alone)]
+
     def task(self, batch: Batch, held: Held) -> Task:
         """The batch as the learner sees it, its small classes as `held` says."""
         batch = replaced(batch, held.instead)
@@ -106,6 +114,11 @@ class Draft(Steps):
             found = columns.fixed_scale(self.learner, self.record, batch)
             self.record, self.learner.scaling_ = self.record.changed(scale=found[0]), found[1]
             self.notes += found[2]
+            self.notes += [
+                f"column {name!r} of {batch.where} looks like an id: whole numbers that rise with "
+                f"every row; name it with id (--id {name}), or leave it out (--ignore {name})"
+                for name in batch.repairs.like_ids
+            ]
         rows, instead = self.learned_as(batch, small)
         self.notes += classes.small_class_notes(
             instead, batch.counts, self.record.least_rows, batch.where
@@ -123,7 +136,13 @@ class Draft(Steps):
             dropped = self.facts.get("dropped_edges", 0) + batch.repairs.unknown_edges
             self.facts["dropped_edges"] = dropped
         self.enter(held)
-        if self.record.remember_nodes:
+        nameless = isinstance(batch, Batch) and batch.numbered
+        if nameless and len(self.forms(batch)) > 1:
+            self.notes.append(
+                f"no column {self.record.reading.id!r} in {batch.where}: rows go by their numbers, "
+                "so nobody can be erased by id; if a column has ids, name it (--id)"
+            )
+        if self.record.remember_nodes and (has_noise(self.learner) or not nameless):
             self.nodes[held.data] = np.sort(node_hashes(batch.ids.tolist(), self.keys[0]))
             if has_noise(self.learner):
                 releases.check_unspent(self.folder, self.nodes, held.data, batch.where)

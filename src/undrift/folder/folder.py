@@ -177,7 +177,7 @@ class LearnerFolder(Folder):
     def learner(self) -> Learner:
         """The learner itself, to be used in memory; changes to it do not reach the folder."""
         found: Learner = super().learner()
-        found.columns_ = self._loaded().record.columns
+        found.columns_ = self._loaded().record.columns or found.columns_
         return found
 
     def read(self, batch: Source, *, labelled: bool = True, **reading: Any) -> Batch:
@@ -208,6 +208,6 @@ class LearnerFolder(Folder):
             for few in left_small(draft.record):
                 raise InputError(f"{few}; nothing was written")
         names = {"classes": draft.record.classes, "columns": draft.record.columns}
-        draft.learner.columns_ = draft.record.columns
+        draft.learner.columns_ = draft.record.columns or draft.learner.columns_
         state = draft.learner.state(batches=False)
         write_atomically(path, state_bytes(state, {"names": json.dumps(names)}))

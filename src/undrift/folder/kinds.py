@@ -254,6 +254,7 @@ class Folder:
         that differs in blanks around it or in its Unicode form only is taken for the same.
         """
         done, seen, lacking, meant = False, set[str](), list[str](), list[str]()
+        nameless = dict[str, str]()  # batches without ids
         with self._drafting() if batches else nullcontext(self._loaded()) as draft:
             what, name = draft.asked(node)
             names = spellings(name, kind=self.row == "session")
@@ -266,8 +267,12 @@ class Folder:
                     draft.change(batch, smaller, progress, erasing=True)
                     done = True
                     meant.append(there)
-                else:  # one that was never observed is an error
-                    seen.add((draft.find(smaller) or draft.held(batch)).data)
+                    continue
+                entry = draft.find(smaller) or draft.held(batch)  # one never observed is an error
+                if there is None and getattr(batch, "numbered", False):
+                    nameless[entry.data] = batch.where
+                else:
+                    seen.add(entry.data)
                     draft.notes.append(f"{batch.where} was observed without {name!r}")
                     lacking.append(batch.where)
             held = {each: draft.holders(each) for each in names}
@@ -278,12 +283,14 @@ class Folder:
             may = {held.data for held in draft.version.record.batches} & blind.keys() - seen
             unsure = [held for held in draft.record.batches if held.data in may]
             outcome: Outcome = "erased" if done else "never here"
-            if waiting or unsure:
+            if waiting or may - nameless.keys():
                 outcome = "not in this batch" if lacking and not done else "waiting"
+            elif unsure:
+                outcome = "unsure"
             step = draft.commit(f"forget-{what}", progress) if done else None
         others = tuple(dict.fromkeys(each for each in meant if each != name))
-        given = self.files, others, blind
-        return Erasure(outcome, name, step, waiting, unsure, tuple(lacking), *given)
+        given = tuple(nameless.values() if outcome == "unsure" else lacking)
+        return Erasure(outcome, name, step, waiting, unsure, given, self.files, others, blind)
 
     def merge(self, *others: str | Path | Folder, progress: Progress = silent) -> Step:
         """Add what the learners of other folders know, as if this one had observed their batches.
@@ -330,7 +337,7 @@ class Folder:
             return self._loaded().repair()
 
 
-Outcome = Literal["erased", "never here", "not in this batch", "waiting"]
+Outcome = Literal["erased", "never here", "not in this batch", "waiting", "unsure"]
 """What came of erasing a node: docs/data-stewards.md, Erasing somebody, says what each means."""
 
 
@@ -347,7 +354,7 @@ class Erasure:
     step: Step | None
     waiting: list[Held]
     unsure: list[Held]
-    lacking: tuple[str, ...]  # the batches that were given and do not hold it
+    lacking: tuple[str, ...]  # the batches that were given and do not hold it, or cannot tell
     files: str  # what those of a batch are called
     others: tuple[str, ...] = ()  # ids that were taken for it: other blanks or Unicode forms
     blind: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # by `Held.data`
@@ -364,6 +371,9 @@ class Erasure:
             "before; nothing was changed",
             "not in this batch": f"nothing was erased: {node} is not in {given} as observed",
             "waiting": waits,
+            "unsure": f"{'the rest was erased' if self.step else 'nothing was erased'}: rows of "
+            f"{given} have no ids, so nobody can tell whether {node} is one of them; revise the "
+            "batch without that row, or forget it whole",
         }
         lines = [f"{other!a} is taken for {self.node!a}" for other in self.others]
         lines.append(said[self.outcome])
@@ -372,7 +382,8 @@ class Erasure:
             many = counted(len(self.waiting), "batch", "batches")
             lines.append(f"{many} {hold} {node}; give {them} again as --batch {self.files}:")
             lines += [f"  {held}" for held in self.waiting]
-        for (why, way), times in Counter(self.blind[held.data] for held in self.unsure).items():
+        other = [] if self.outcome == "unsure" else self.unsure
+        for (why, way), times in Counter(self.blind[held.data] for held in other).items():
             others, hold = counted(times, "batch", "batches"), "hold" if times > 1 else "holds"
             lines.append(
                 f"{folder} cannot tell whether {others} {why} {hold} {node} ({way}); give every "

@@ -127,6 +127,9 @@ class Steps:
         how = hows.get(what, f"{one} {what} was taken out of it")
         rows = "" if what in hows else ", so leave out its rows"
         when = f": {how} in step {gone.step}{rows}" if gone else ""
+        known = {self.content_hash(x, key) for x in self.forms(batch)[1:] for key in self.keys}
+        if not gone and any(held.hashes & known for held in self.record.batches):
+            when = " as it is read now (name what it was read with, such as --neighbours)"
         way = "give a batch that is in, with the content that it had then"
         shown = "; ".join(map(str, self.record.batches[-6:])) or "none"
         raise InputError(f"{batch.where} is not in {self.folder}{when}; {way}; last came {shown}")
@@ -142,8 +145,8 @@ class Steps:
         data, same, every = hashes[0][0], {*hashes[0]}, {*chain(*hashes)}
         there = next((held for held in self.record.batches if held.hashes & every), None)
         if there is not None:
-            now_ = "" if there.content in same else " in a corrected version"
-            now_ = now_ if there.hashes & same else ", read in another way"
+            other = " in a corrected version, or read in another way"
+            now_ = "" if there.content in same else other
             raise InputError(
                 f"{batch.where} is in {self.folder} already{now_} ({there}), and counting it twice "
                 "would be wrong; nothing was changed"

@@ -22,7 +22,14 @@ Cells = Mapping[str, Sequence[Any]]
 _LONGEST, _FEW, _PART = 60, 10, 4  # free text: longer, or more values than both 10 and a 4th
 _SHOWN = 6
 _NO_CELLS = (list, tuple, dict, set, bytes, complex, np.ndarray)
-_DATE = re.compile(r"\d{1,4}([/.-])\d{1,2}\1\d{1,4}( .*)?")
+_MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+_DATE = re.compile(
+    r"\d{1,4}([/.-])\d{1,2}\1\d{1,4}( .*)?|\d{4}[/-](0?[1-9]|1[0-2])|[0-2]\d:[0-5]\d(:[0-5]\d)?"
+    rf"|\d{{1,2}}[ .-]+{_MONTH}[ .,-]+\d{{2,4}}|{_MONTH}[ .-]+(\d{{1,2}},? )?\d{{4}}",
+    re.IGNORECASE,
+)
+_COMMA = re.compile(r"[+-]?(\d{1,3}([ ',.]\d{3})+([.,]\d+)?|\d*,\d+)")  # 36,5 and 1,200
+_WHOLE = re.compile(r"(-?\d+)\.0+")
 _GRID = 1024  # steps per unit that distances are measured in: then every sum is exact
 _AT_ONCE = 4_000_000  # distances that are held at a time: about 150 MB
 
@@ -45,8 +52,10 @@ class Encoding:
     A number becomes two columns: `(x - centre) / spread`, moved to -4 or 4 where it is farther
     away, and whether it is missing, then at the centre. A category becomes a column per value, one
     for missing and one for values that are not listed. A cell is missing if it is empty, None, NaN,
-    or written `NA`, `N/A`, `n/a`, `null`, `None` or `?`. So later batches have the same columns,
-    and a row is a function of its cells. `shown`: the columns that were not given but seen in data.
+    or a word of `cells.MISSING` that is no listed category. `2.0` is the category `2`, and truth
+    values are the categories `True` and `False`, in whatever case they are written. So later
+    batches have the same columns, and a row is a function of its cells. `shown`: the
+    columns that were not given but seen in data.
 
     >>> known = Encoding.of({"age": [30, 40, None], "sex": ["f", "m", "f"]})
     >>> print(known)
@@ -87,6 +96,19 @@ class Encoding:
             raise InputError(f"{where} {what}, unlike the columns that were learned; {way}")
         parts = [_encoded(name, kind, cells[name], where) for name, kind in self.columns]
         return np.concatenate(parts, axis=1).astype(np.float32)
+
+    def unseen(self, cells: Cells) -> list[str]:
+        """A phrase per column of categories in which cells hold values that are not listed."""
+        found = []
+        for name, kind in self.columns:
+            if isinstance(kind, Number):
+                continue
+            texts = list(map(as_text, cells[name]))
+            places = zip(texts, _places(kind, texts), strict=True)
+            new = [text for text, place in places if place > len(kind)]
+            what = f"{name}: {len(new):,} of {len(texts):,} cells are values that were not learned"
+            found += [f"{what}, first {new[0][:40]!r}"] if new else []
+        return found
 
     def as_plain(self) -> dict[str, dict[str, float] | list[str]]:
         """The same as plain values, for JSON; `of` takes it as `given`."""
@@ -135,8 +157,8 @@ def _given(name: str, each: Any) -> Kind:
         two = f'{{"low": {a}, "high": {b}}}, or the categories ["{a}", "{b}"]'
         raise InputError(f"two numbers for column {name!r} may be a range, {two}; write which")
     values = tuple(map(as_text, each))
-    if len(set(values)) < len(values) or set(values) & set(MISSING):
-        must = f"must be different names, none of them a missing value, not {list(each)!r}"
+    if len(set(values)) < len(values) or "" in values:
+        must = f"must be different names, none of them empty, not {list(each)!r}"
         raise InputError(f"the categories of column {name!r} {must}")
     return values
 
@@ -145,19 +167,24 @@ def _shown(name: str, cells: Sequence[Any], where: str) -> Kind:
     """What the cells of a column look like; without any that is not missing, no categories."""
     texts = _texts(name, cells, where)
     filled = [cell for cell, text in zip(cells, texts, strict=True) if text not in MISSING]
-    words = [cell for cell in filled if not fits(float, cell)]
+    words = [cell for cell in filled if isinstance(cell, bool) or not fits(float, cell)]
     if filled and not words:
         numbers = [_number(name, cell, where) for cell in filled]
         known = Scaling.of(torch.tensor(numbers, dtype=torch.float64).unsqueeze(1))
         return Number(known.centre[0], known.spread[0])
     if any(map(_is_date, {as_text(word): word for word in words}.values())):
-        way = "write an age or the days since an event instead, or leave the column out"
+        way = "write an age or the days since an event, give a list of categories, or leave it out"
         raise InputError(f"column {name!r} of {where} holds dates, which are no numbers; {way}")
+    commas = [as_text(word) for word in words if _COMMA.fullmatch(as_text(word))]
+    if commas and 2 * (len(filled) - len(words) + len(commas)) > len(filled):
+        odd = f"holds numbers with a comma or gaps, first {commas[0]!r}"
+        way = "write them with a point and nothing else, as 36.5 or 1200, or give the list of"
+        raise InputError(f"column {name!r} of {where} {odd}; {way} categories")
     if 2 * len(words) < len(filled):
         odd = f"not in {len(words):,} of {len(filled):,} cells, first {as_text(words[0])[:40]!r}"
         way = "empty them, or give the list of categories"
         raise InputError(f"column {name!r} of {where} holds numbers, but {odd}; {way}")
-    values = sorted(set(texts) - {*MISSING})
+    values = sorted(set(map(_plain, set(texts))) - {*MISSING})
     if len(values) > max(_FEW, len(filled) // _PART) or any(len(v) > _LONGEST for v in values):
         problem = f"free text, or ids ({len(values):,} different ones in {len(filled):,} rows)"
         way = "group them into a few categories, give their list, or leave the column out"
@@ -180,12 +207,25 @@ def _texts(name: str, cells: Sequence[Any], where: str) -> list[str]:
     return list(map(as_text, cells))
 
 
+def _plain(text: str) -> str:
+    """A category as every tool writes it: 2 for 2.0, True for true or TRUE."""
+    whole = _WHOLE.fullmatch(text)
+    text = whole[1] if whole else text
+    return text.capitalize() if text.lower() in ("true", "false") else text
+
+
+def _places(kind: tuple[str, ...], texts: Sequence[str]) -> list[int]:
+    """The place of each category: behind the last one if it is missing, then if it is not known."""
+    place = {_plain(value): i for i, value in enumerate(kind)}
+    place = dict.fromkeys(MISSING, len(kind)) | place | {v: i for i, v in enumerate(kind)}
+    found = {text: place.get(text, place.get(_plain(text), len(kind) + 1)) for text in set(texts)}
+    return [found[text] for text in texts]
+
+
 def _encoded(name: str, kind: Kind, cells: Sequence[Any], where: str) -> Array:
     texts = _texts(name, cells, where)
     if not isinstance(kind, Number):
-        place = {value: i for i, value in enumerate(kind)} | dict.fromkeys(MISSING, len(kind))
-        at = [place.get(text, len(kind) + 1) for text in texts]
-        return np.eye(len(kind) + 2)[at]
+        return np.eye(len(kind) + 2)[_places(kind, texts)]
     missing = np.array([text in MISSING for text in texts])
     pairs = zip(cells, missing, strict=True)
     found = np.array([kind.centre if no else _number(name, cell, where) for cell, no in pairs])

@@ -307,7 +307,7 @@ class Graph:
         ([8, 9], None)
         """
         plain = self.names.nodes is None and not self.names.classes
-        return self if plain else self.named(Names(columns=self.names.columns))
+        return self if plain else self.named(replace(self.names, nodes=None, classes={}))
 
     def with_masks(self, **masks: Any) -> Graph:
         """The same graph with these boolean masks over its nodes, one column per split.

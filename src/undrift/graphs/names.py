@@ -23,11 +23,14 @@ class Names:
     """An id per node, the name of every class id, and those of the columns; empty without.
 
     Class ids that stand for words were numbered for this graph alone: another batch numbers anew.
+    `unlinked`: a row of a whole graph or of a link, which never has an edge; `columns` then has
+    one name, which says how rows are made.
     """
 
     nodes: Array | None = None
     classes: Mapping[int, str] = field(default_factory=dict)
     columns: tuple[str, ...] | None = None
+    unlinked: bool = False
 
     def some(self, index: Tensor) -> Names:
         """Those of a graph with some of the nodes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, Self, cast
 
 import scipy.sparse as sp
@@ -11,8 +11,11 @@ from torch import Tensor
 
 from undrift.graphs.graph import Graph
 from undrift.graphs.inputs import as_tensor
+from undrift.graphs.names import Names
 from undrift.sparse import Csr, row_index
 from undrift.typing import Rows
+
+_DATA = {"graph", "index", "ends", "labels"}  # the other fields say how rows are made
 
 
 class RowSet(ABC):
@@ -36,7 +39,11 @@ class RowSet(ABC):
         """The graph without edges that is learned: its node i is thing i here, of that row."""
         none = Csr.from_scipy(sp.csr_matrix((len(self), len(self))), symmetric=True)
         device = self.graph.device
-        return Graph(self.rows().to(device), none.to(device), self.labels)
+        made = Graph(self.rows().to(device), none.to(device), self.labels)
+        own = {each.name for each in fields(cast(Any, self))} - _DATA
+        how = ", ".join(f"{name}={getattr(self, name)}" for name in sorted(own))
+        how = f"{type(self).__name__}({how}) of {self.graph.num_features} columns"
+        return made.named(Names(columns=(how,), unlinked=True))
 
     def labelled(self, labels: Any) -> Self:
         """The same with these labels, one for each."""

@@ -29,6 +29,7 @@ from undrift.streams.task import (
     batch_digest,
     changed_by_isolating,
     changed_nodes,
+    digest_of_rows,
     isolating,
     without,
 )
@@ -125,7 +126,9 @@ class Learner(Reading):
         task = self.as_task(batch)
         self._check_task(task)
         moved = self._moved(task)
-        known = self._ledger().observed(batch_digest(moved), again=again)
+        known = self._ledger().observed(
+            batch_digest(moved), alike=digest_of_rows(moved), again=again
+        )
         units = task.graph.encoding if self.learned_ is None else self.scaling_
         note = self.plan_note(task)
         self.learned_, self.batches_ = self._learn(moved, progress), known
@@ -185,7 +188,8 @@ class Learner(Reading):
         self._check_task(now)
         held, out, there = self._held(was, again=again)
         still = places_in_other(out, ids, now.graph)
-        known = self._ledger().exchanged(held, batch_digest(now), still, again=again)
+        digests = batch_digest(now), digest_of_rows(now)
+        known = self._ledger().exchanged(held, digests[0], still, alike=digests[1], again=again)
         then = _isolating(now, still)
         return self._exchange(there, then, changed_nodes(there, then, ids), known, progress)
 

@@ -77,9 +77,12 @@ class Ledger:
 
     # the verbs ---------------------------------------------------------------------------
 
-    def observed(self, digest: str, *, again: bool) -> Ledger:
-        """With one more batch; one that is in is an error, unless it is meant."""
-        known = self._marks(digest)
+    def observed(self, digest: str, *, alike: str = "", again: bool) -> Ledger:
+        """With one more batch; one that is in is an error, unless it is meant.
+
+        `alike`: a digest in common with its other forms, which must not be counted too.
+        """
+        known = self._marks(digest) | self._marks(alike)
         there = next((held for held in self.held if known & held.marks), None)
         if there is not None and not again:
             how = " in another version" if not known & {there.mark, there.left} else ""
@@ -87,7 +90,8 @@ class Ledger:
                 f"this batch is in already{how}, and counting it twice would be wrong; leave it "
                 f"out, or say again=True if that is meant ({_NOTHING})"
             )
-        return self._with(HeldBatch(_marked(self.salt, digest)))
+        before = (_marked(self.salt, alike),) if alike else ()
+        return self._with(HeldBatch(_marked(self.salt, digest), before=before))
 
     def find(
         self, digest: str, nodes: Collection[int] = (), *, again: bool = False
@@ -139,17 +143,24 @@ class Ledger:
         return replace(self, held=(*self.held[:at], *self.held[at + 1 :]), gone=gone)
 
     def exchanged(
-        self, held: HeldBatch, digest: str, out: Iterable[int], left: str = "", *, again: bool
+        self,
+        held: HeldBatch,
+        digest: str,
+        out: Iterable[int],
+        left: str = "",
+        *,
+        alike: str = "",
+        again: bool,
     ) -> Ledger:
         """With a batch in the place of another, or of itself, out of which these nodes were taken.
 
         `left` is the digest of it without them, where its user may have that.
         """
         others = self.forgotten(held)
-        known = others.observed(digest, again=again).held[-1]
+        known = others.observed(digest, alike=alike, again=again).held[-1]
         taken, without = tuple(sorted(out)), _marked(self.salt, left) if left else ""
-        entry = replace(known, out=taken, left=without)
-        return others._with(replace(entry, before=tuple(sorted(held.marks - entry.marks))))
+        before = tuple(sorted((held.marks | known.marks) - {known.mark, without}))
+        return others._with(HeldBatch(known.mark, taken, without, before))
 
     def merged(self, other: Ledger, *, again: bool) -> Ledger:
         """With another learner's batches; one that both hold is an error, unless it is meant."""
@@ -172,7 +183,7 @@ class Ledger:
         """What a batch may be known by here: merged learners may have several salts."""
         marks = *self.gone, *(held.mark for held in self.held)
         salts = {self.salt, *(mark.partition(":")[0] for mark in marks)}
-        return {_marked(salt, digest) for salt in salts}
+        return {_marked(salt, digest) for salt in salts if digest}
 
 
 class KeptElsewhere(Ledger):

@@ -301,11 +301,12 @@ class Reading(AnyLearner):
     def _check_width(self, graph: Graph) -> None:
         columns = graph.names.columns
         if columns and self.columns_ and columns != self.columns_:
-            raise InputError(
-                f"the columns of this table are {', '.join(columns[:20])}, and learned were "
-                f"{', '.join(self.columns_[:20])}; give the same in the same order, as in "
-                'nodes[["id", *learner.columns_]]'
-            )
+            what, way = "the columns of this table are", "give the same in the same order, as in "
+            way += 'nodes[["id", *learner.columns_]]'
+            if graph.names.unlinked:
+                what, way = "the rows of this batch are made by", "make them alike"
+            learned = ", ".join(self.columns_[:20])
+            raise InputError(f"{what} {', '.join(columns[:20])}, and learned were {learned}; {way}")
         if graph.encoding is not None and graph.encoding != self.encoding_:
             if self.encoding_ is None:
                 what = "this is a table, and columns were learned as they are, in no encoding"

@@ -115,7 +115,8 @@ class Propagation(RowSettings, AdditiveLearner[Plan, PropagationSums, Solved]):
         alone = task.graph.nearest is not None and not task.graph.num_edges
         if self.plan_ is not None or alone:  # of a table without neighbours, as was asked for
             return None
-        why = decides_badly(len(task.classes), task.graph.num_edges, int(task.train.sum()))
+        edges = None if task.graph.names.unlinked else task.graph.num_edges
+        why = decides_badly(len(task.classes), edges, int(task.train.sum()))
         return why and (
             f"the first batch decides for good how rows are made, and {why}; learn a larger one "
             "first, or pin a plan made of one: Propagation(plan=...), or undrift learner new DIR "

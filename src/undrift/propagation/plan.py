@@ -337,11 +337,14 @@ def decided(
     return replace(plan, variants=tuple(names), sizes=tuple(sizes), counts=counts, degrees=degrees)
 
 
-def decides_badly(classes: int, edges: int, rows: int) -> str | None:
-    """Why a first batch tells too little to decide a plan by; None if it tells enough."""
+def decides_badly(classes: int, edges: int | None, rows: int) -> str | None:
+    """Why a first batch tells too little to decide a plan by; None if it tells enough.
+
+    `edges`: None of rows that never have any, as those of whole graphs and of links.
+    """
     if classes < 2:
         return "it has one class"
-    if not edges:
+    if edges == 0:
         return "it has no edges"
     return f"it has {rows} training nodes only" if rows < _FEW_ROWS else None
 

@@ -233,7 +233,6 @@ def _from_tables(nodes: Any, edges: Any) -> Graph:
     nodes, edges = Table(nodes, "the table of nodes"), Table(edges, "the table of edges")
     if "id" not in nodes:
         way = "rename the column that names the nodes, as in nodes.rename(columns={...: 'id'})"
-        way = "give nodes.reset_index(), as its index is called so" if nodes.index == "id" else way
         raise InputError(f"the table of nodes has no column 'id', only {', '.join(nodes)}; {way}")
     ends = ["source", "target"] if {"source", "target"} <= set(edges) else list(edges)
     if len(ends) != 2:

@@ -157,6 +157,14 @@ def _check_classes(classes: tuple[int, ...], train: Tensor, val: Tensor) -> None
         raise InputError(f"class {missing[0]} of the task has no training node; leave it out")
 
 
+def digest_of_rows(task: Task) -> str:
+    """The digest of a table without neighbours, which has the same rows; empty for a graph."""
+    if task.graph.nearest is None:
+        return ""
+    alone = task.graph.isolated(torch.arange(task.graph.num_nodes))
+    return batch_digest(Task(alone, task.train, task.val, task.test, task.classes))
+
+
 def batch_digest(task: Task) -> str:
     """A digest of all that a learner sees of a batch, dense or sparse, on any device."""
     graph, seen = task.graph, task.train | task.val
