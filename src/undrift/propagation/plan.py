@@ -195,6 +195,12 @@ class Plan(RowPlan["Solved"]):
         """As the first feature variant mixes the hops of each node, without scaling to length."""
         return self.propagated(self.variants[0]).of_columns(graph, nodes, noise)
 
+    def log_noise(self, graph: Graph, nodes: Tensor) -> Tensor:
+        """Of the first feature variant."""
+        mix = self.propagated(self.variants[0])
+        degrees = graph.operator.degrees.into[nodes].double()
+        return mix.log_noise(mix.weights_at(graph, nodes), degrees)
+
     @property
     def rare_columns(self) -> bool:  # type: ignore[override]
         """Not of dense rows, whose columns are measured and not counted."""
