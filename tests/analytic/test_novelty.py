@@ -285,8 +285,7 @@ def test_novelty_is_averaged_over_neighbours_that_are_known_to_agree(
     learner = Propagation(homophily=homophily).observe(first)  # of one class nothing is known
     told = learner.settle().known.strange
     ranked = told.novelty(learner.strangeness(first))
-    noise = learner.known.noise_beside(first, None)
-    alone = told.novelty(told.scores(told.seen([learner.known.plan.rows_of(first)]), noise))
+    alone = told.novelty(told.scores(told.seen([learner.known.plan.rows_of(first)])))
     wanted = ranked if averaged else alone
     assert torch.allclose(learner.novelty(first), wanted, atol=1e-6)
     assert not torch.allclose(ranked, alone, atol=1e-3)

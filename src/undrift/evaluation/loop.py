@@ -207,7 +207,7 @@ def evaluate_tasks(
     learner: Learner, stream: TaskStream, *, open_world: bool = False, **how: Any
 ) -> Evaluation:
     """`evaluate` as runs do it: on test and validation nodes, open world and anomalies if asked."""
-    measures = [unknown_classes] * open_world + [anomalies] * (stream.normal is not None)
+    measures = [anomalies] * (stream.normal is not None) + [unknown_classes] * open_world
     how |= {"splits": protocols.splits_of(stream), "measures": measures}
     return evaluate(learner, stream, **how)
 

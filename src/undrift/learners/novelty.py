@@ -91,7 +91,8 @@ def _seen(
     rows = learner._scored_rows(learner.known, graph, index, dtype)
     with torch.no_grad():
         scores = rows.scores() if scored else strangeness.weights[:0]
-        noise = learner.known.noise_beside(rows.graph, rows.nodes)
+        known = learner.known
+        noise = known.noise_beside(rows.graph, rows.nodes) if trusted(known) else None
         return scores, strangeness.seen(rows.pieces()), noise
 
 
@@ -108,6 +109,7 @@ def smoothed(graph: Graph, scores: Tensor, around: float = AROUND) -> Tensor:
 def trusted(known: Known[Any, Any, Any]) -> float:
     """The share of the neighbours' mean in novelty: none where neighbours are not known to agree.
 
+    There a row's noise is not looked at either: few neighbours are themselves strange (Tolokers).
     Their mean would be less strange than any node, and the false-alarm rate far below what was
     asked. One class tells nothing of it; and of more the first batch's homophily decides.
     """
