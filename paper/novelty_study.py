@@ -19,7 +19,7 @@ import json
 import math
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
@@ -54,6 +54,7 @@ _COLUMNS = {
 _SHARES = {
     "alarms at 1 %": "False alarms at 1 %",
     "alarms": "at 5 %",
+    "range": "at 5 %, single tasks",
     "alarms at 20 %": "at 20 %",
     "detected": "Detected",
     "expected": "Foretold",
@@ -240,15 +241,18 @@ def table(folder: Path, columns: dict[str, str]) -> str:
         seeds = [json.loads(p.read_text()) for p in sorted(folder.glob(f"{name}-[0-9]*.json"))]
         if not seeds:
             continue
-        values: dict[str, float] = {}
+        values: dict[str, float | str] = {}
+        alarms = [row["alarms"] for rows in seeds for row in rows if "alarms" in row]
+        if alarms:
+            values["range"] = f"{min(alarms):.1f} to {max(alarms):.1f}"
         for key in columns:
             found = [[row["auroc"].get(key, row.get(key)) for row in rows] for rows in seeds]
             if key == "expected":  # of two classes none can be left out
                 found = [[v for v in rows if v is not None] or [None] for rows in found]
             if all(v is not None for rows in found for v in rows):
-                values[key] = fmean(fmean(rows) for rows in found)
+                mean = values[key] = fmean(fmean(rows) for rows in found)
                 if name.removesuffix("-cl") in REAL and key != "cost":
-                    real.setdefault(key, []).append(values[key])
+                    real.setdefault(key, []).append(mean)
         lines.append(_line(f"`{name}` | {len(seeds)}", values, columns))
     if real:
         means = {key: fmean(found) for key, found in real.items()}
@@ -256,8 +260,9 @@ def table(folder: Path, columns: dict[str, str]) -> str:
     return "\n".join(lines)
 
 
-def _line(first: str, values: dict[str, float], keys: Iterable[str]) -> str:
-    cells = (f"{values[key]:.1f}" if key in values else "" for key in keys)
+def _line(first: str, values: Mapping[str, float | str], keys: Iterable[str]) -> str:
+    each = (values.get(key, "") for key in keys)
+    cells = (value if isinstance(value, str) else f"{value:.1f}" for value in each)
     return f"| {first} | " + " | ".join(cells) + " |"
 
 
@@ -271,13 +276,13 @@ def _remake(path: Path, name: str, seed: int, args: argparse.Namespace) -> None:
     write_atomically(path, (json.dumps(found, indent=1) + "\n").encode())
 
 
-def _put_tables(page: Path, folder: Path) -> None:
-    before, rest = page.read_text(encoding="utf-8").split(BEGIN)
+def page_with(text: str, folder: Path) -> str:
+    """A page with the tables of results put in."""
+    before, rest = text.split(BEGIN)
     tables = table(folder, _COLUMNS), RATES_OF, table(folder, _SHARES)
     more = FEW, few_edges_table(folder), BETWEEN, left_out_table(folder)
     made = "\n\n".join((BEGIN, *tables, *more, END))
-    text = f"{before}{made}{rest.split(END)[1]}"
-    page.write_text(text, encoding="utf-8")
+    return f"{before}{made}{rest.split(END)[1]}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -295,7 +300,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--page", type=Path, help="put the tables into this page; nothing is run")
     args = parser.parse_args(arguments)
     if args.page is not None:
-        _put_tables(args.page, args.out)
+        text = args.page.read_text(encoding="utf-8")
+        args.page.write_text(page_with(text, args.out), encoding="utf-8")
         return
     args.out.mkdir(parents=True, exist_ok=True)
     for name in args.streams:
