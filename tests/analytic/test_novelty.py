@@ -291,6 +291,30 @@ def test_novelty_is_averaged_over_neighbours_that_are_known_to_agree(
     assert not torch.allclose(ranked, alone, atol=1e-3)
 
 
+@pytest.mark.parametrize("name", ["propagation", "hybrid"])
+def test_nodes_without_neighbours_look_unknown_not_much_more_often_than_asked(name: str) -> None:
+    """Their rows average nothing: so they vary more than those that were learned."""
+    noise = torch.Generator().manual_seed(0)
+    labels, ends = torch.arange(1200) % 4, torch.randint(300, (2, 2400), generator=noise) * 4
+    features = torch.randn(4, 40, generator=noise)[labels]
+    features += 2 * torch.randn(1200, 40, generator=noise)
+    edges = ends + torch.arange(2400) % 4  # within classes
+    graph = Graph.from_arrays(features, edges, labels=labels.tolist(), undirected=True)
+    settings = {} if name == "propagation" else {"epochs": 5, "hidden": 4}
+    learner = make_learner(name, **settings).observe(graph.subgraph(torch.arange(800)))
+    alone = Graph(features[800:], Graph.from_arrays(torch.zeros(400, 1), []).adjacency)
+    assert float((learner.novelty(alone) > 0.95).double().mean()) < 0.2
+    size = learner.settle().nbytes()
+    learner.strangeness(graph)
+    assert learner.novelty_report() is not None
+    assert learner.nbytes() == size  # it keeps nothing but a number per class
+    old = learner.state()  # as it was before this sum was kept: the rate does not hold
+    tensors = {path: kept for path, kept in old.tensors.items() if not path.endswith(".noise")}
+    assert old.nbytes == sum(kept.nbytes for kept in tensors.values()) + 8 * 4
+    old = make_learner(name, **settings).load(replace(old, tensors=tensors))
+    assert float((old.novelty(alone) > 0.95).double().mean()) > 0.6
+
+
 def test_a_trained_method_ranks_and_does_not_pretend_to_know_rates() -> None:
     learner = make_learner("bare", epochs=3, hidden=4).observe(STREAM.task(0))
     energy, softmax = (learner.strangeness(STREAM.graph, kind=k) for k in ("energy", "softmax"))

@@ -15,6 +15,7 @@ from undrift.evaluation.detection import anomalies, aupr, auroc, fpr95, open_exa
 from undrift.experiments.result import load_result, result_path
 from undrift.experiments.run import PreparedRun, execute
 from undrift.experiments.spec import RunSpec
+from undrift.reporting.tables.compare import compare, manifest_of_runs
 from undrift.streams.stream import TaskStream
 from undrift.testing.graphs import tiny_graph, tiny_stream
 
@@ -83,5 +84,7 @@ def test_anomalies_are_ranked_by_strangeness_and_once_some_are_known_by_odds() -
 def test_a_stream_of_anomalies_has_their_metrics_in_its_result(tmp_path: Path) -> None:
     stream = TaskStream.from_graph(tiny_graph(), base=1, increment=2, normal=0)
     result = execute(PreparedRun(RunSpec(open_world=True), Propagation(), stream), tmp_path)
-    assert list(result.series) == ["auroc", "aupr", "fpr95", "oscr", "anomaly_auroc", "anomaly_ap"]
+    of_it = ["anomaly_auroc", "anomaly_ap"]  # what the stream is about comes first
+    assert list(result.series) == [*of_it, "auroc", "aupr", "fpr95", "oscr"]
+    assert compare({"one": result}, manifest_of_runs({"one": result})).metrics[-2:] == of_it
     assert load_result(result_path(result.spec, tmp_path)) == result

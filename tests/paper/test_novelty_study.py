@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+import pytest
 import torch
 
-from paper import gnnsafe
-from paper.novelty_study import BEGIN, END, again, beside, main, study
+from paper import anomalies, gnnsafe, novelty_study
+from paper.novelty_study import BEGIN, END, again, beside, few_edges, main, study
+from undrift import Propagation
+from undrift.experiments.run import PreparedRun
+from undrift.streams.stream import TaskStream
 from undrift.testing.graphs import tiny_stream
 
 
@@ -25,15 +30,43 @@ def test_rows_go_into_the_table_of_a_page(tmp_path: Path) -> None:
     for name, auroc in (("photo-cl", 97.44), ("cs-cl", 96.0)):
         each = dict.fromkeys(("own", "gcn softmax", "gcn energy", "gcn energy over edges"), auroc)
         (tmp_path / f"left-out-{name}-0.json").write_text(json.dumps({"auroc": each}))
+    few = {"before": {"all": 1, "none": 3, "two": 5}, "now": {"all": 2, "none": 2, "two": 2}}
+    (tmp_path / "few-edges-photo-cl-0.json").write_text(json.dumps(few))
     page = tmp_path / "page.md"
     page.write_text(f"before\n\n{BEGIN}\nstale\n{END}\nafter\n")
     main(["--page", str(page), "--out", str(tmp_path)])
     text = page.read_text()
     assert "| `cs-cl` | 2 | 85.0 |  |  |  |  |" in text
-    assert "| `cs-cl` | 2 |  | 4.0 |  | 50.0 |  |  |" in text
+    assert "| `cs-cl` | 2 |  | 4.0 | 4.0 to 4.0 |  | 50.0 |  |  |" in text
+    assert "| `photo-cl` | 1 | 1.0 | 2.0 | 3.0 | 2.0 | 5.0 | 2.0 |" in text
     assert "| novelty, from sums | 97.44 | 96.00 |" in text
     assert "stale" not in text
     assert text.endswith("after\n")
+
+
+@pytest.mark.parametrize(("name", "made"), [("novelty", novelty_study), ("anomalies", anomalies)])
+def test_a_page_has_the_tables_of_its_results(name: str, made: Any) -> None:
+    root = Path(__file__).parents[2]
+    text = (root / f"docs/{name}.md").read_text(encoding="utf-8")
+    assert text == made.page_with(text, root / f"results/{name}")
+
+
+def test_few_edges_are_measured_before_and_now() -> None:
+    found = few_edges(tiny_stream(), pairs=2)
+    assert [(when, list(each)) for when, each in found.items()] == [
+        (when, ["all", "none", "two"]) for when in ("before", "now")
+    ]
+    assert found["now"]["none"] <= found["before"]["none"]
+
+
+def test_anomalies_are_ranked_after_each_row_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {"alone": ("classes", 0, ("propagation",)), "both": ("classes", 1, ("propagation",))}
+    monkeypatch.setattr(anomalies, "ROWS", rows)
+    stream = TaskStream.from_graph(tiny_stream().graph, base=1, increment=5, normal=0)
+    monkeypatch.setattr(anomalies, "prepare", lambda spec: PreparedRun(spec, Propagation(), stream))
+    found = anomalies.study(0, "synthetic")
+    assert found["both"]["propagation"]["anomaly_auroc"] > 90
+    assert list(found["alone"]["propagation"]) == ["anomaly_auroc", "anomaly_ap"]
 
 
 def test_gnnsafe_is_a_gcn_whose_energy_goes_twice_over_edges() -> None:

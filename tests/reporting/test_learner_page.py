@@ -12,6 +12,7 @@ from rich.console import Console
 
 from undrift import LearnerFolder
 from undrift.cli.app import start
+from undrift.folder.record import with_merged
 from undrift.reporting.learner import history_table
 from undrift.reporting.learner_page import learner_page
 
@@ -68,6 +69,25 @@ def test_a_year_is_plotted_and_described(folder: LearnerFolder) -> None:
         assert 0 <= min(numbers) <= max(numbers) <= 360
 
 
+def test_a_merged_folder_tells_the_life_of_both(folder: LearnerFolder, tmp_path: Path) -> None:
+    for number, kinds in enumerate([[0, 1, 2], [0, 1], [1, 2, 3]]):
+        folder.observe(month(number, kinds))
+    both = LearnerFolder.new(tmp_path / "both", like=folder)
+    both.merge(folder)
+    whole, page = page_of(folder), page_of(both)
+    assert len(both.history()) == 2
+    graded = "nodes of known classes were predicted right when they came"
+    for told in (graded, "unlabelled nodes looked like no known", "A dot is a class that came"):
+        assert re.findall(f"[^>]*{told}[^<]*?[.;]", page) == re.findall(
+            f"[^>]*{told}[^<]*?[.;]", whole
+        )
+    assert page.count("<svg") == 6
+    found = Console(width=200)
+    with found.capture() as shown:
+        found.print(history_table(with_merged(both.show().record, both.history())))
+    assert shown.get().count("merged") == 3
+
+
 def test_no_batch_one_and_a_private_one(folder: LearnerFolder, tmp_path: Path, capsys: Any) -> None:
     assert "<svg" not in page_of(folder)
     folder.observe(month(0, [0, 1, 2]))
@@ -78,6 +98,8 @@ def test_no_batch_one_and_a_private_one(folder: LearnerFolder, tmp_path: Path, c
     private.observe(month(0, [0, 1, 2]))
     page = page_of(private)
     assert "<svg" not in page
+    heads = re.findall(r'<th scope="col"[^>]*>([^<]*)', page)
+    assert heads == ["Step", "Verb", "Date"]  # none without a value
     assert "nothing of the data is counted here; epsilon spent: 8" in page
     out = tmp_path / "page.html"
     assert start(["learner", "report", str(folder.path), "--out", str(out)]) == 0

@@ -301,18 +301,20 @@ def test_a_value_that_cannot_be_right_is_damage(key, value, message):
 
 @dataclass(frozen=True)
 class Grown:
-    added_later: ClassVar[tuple[str, ...]] = ("more", "count")
+    added_later: ClassVar[tuple[str, ...]] = ("more", "count", "sizes")
 
     leaf: Leaf
     more: Leaf | None = None
     count: int = 7
+    sizes: Tensor = field(default_factory=lambda: torch.zeros(1))
 
 
 def test_a_field_that_was_added_later_is_read_or_has_its_default() -> None:
-    assert comes_back(Grown(leaf(), leaf(2), 3))
-    tensors, values = pack(Grown(leaf(), leaf(2), 3))
+    grown = Grown(leaf(), leaf(2), 3, torch.ones(2))
+    assert comes_back(grown)
+    tensors, values = pack(grown)
     old = {n: v for n, v in values.items() if n != "count" and not n.startswith("more")}
-    found = unpack(Grown, {n: t for n, t in tensors.items() if not n.startswith("more")}, old)
+    found = unpack(Grown, {n: t for n, t in tensors.items() if n.startswith("leaf")}, old)
     assert same(found, Grown(leaf()))
 
 

@@ -27,6 +27,7 @@ _RARITY = 0.2  # of the scale: how far the rarity of known rows may move their s
 _MOST_NOISE = 0.5  # leverage beyond which noise grows no more: the mean over neighbours evens it
 _FAR = 5.0  # scales
 _BEYOND = 0.01  # of a scale for every e-fold beyond: so that no two rows are exactly as strange
+_NOISES = tuple(k * math.log(2) for k in range(-2, 5))  # between them it is interpolated
 _STEPS = 512  # places at which the distribution of known rows is kept
 LEAST_ALARMS = 0.001  # the least false-alarm rate that so many places tell
 _FLOOR = 1e-6  # of the mean variance of the discriminants: no direction is without any
@@ -48,9 +49,13 @@ class Strangeness:
     the middle of the known rows' distances to the strangest in twenty. The first part hardly grows
     beyond five: more would say no more, and outweigh the neighbours.
 
+    A row that averages fewer neighbours than those behind the sums varies more, and is strange by
+    that alone. So middle and scale are those of drawn rows with as much noise, where it is told.
+
     `between = M^T P M`, `covariance`: the covariance of a within classes, `widths`: each class's
     variance over it, `shares`: of all rows, `own`: what a summed row adds to its own `a` per unit
-    of leverage, `leverage`: its mean, `varies`: the deviation of `q / q0`.
+    of leverage, `leverage`: its mean, `varies`: the deviation of `q / q0`, `steady`: the share
+    of a class's squares that its mean has.
     """
 
     weights: Tensor
@@ -63,6 +68,7 @@ class Strangeness:
     leverage: float
     varies: float
     counts: Tensor
+    steady: Tensor
 
     @classmethod
     def of(cls, sums: AnySums, *, rarity: bool = True) -> Strangeness:
@@ -112,6 +118,7 @@ class Strangeness:
             sum(leverages) / len(leverages),
             min(max(apart, _VARIED[0]), _VARIED[1]) if rarity else math.inf,
             sums.counts,
+            ((means * sums.moment).sum(dim=0) / sums.lengths.clamp(min=1e-300)).clamp(0, 1),
         )
 
     @property
@@ -144,14 +151,23 @@ class Strangeness:
                 parts.append(torch.cat([exact @ self.weights, exact.square() @ asked], dim=1))
         return torch.cat(parts)
 
-    def scores(self, seen: Tensor) -> Tensor:
-        """`s` of rows of which `[z V, q |z|^2 / q0, |z|^2]` is given; larger is stranger."""
-        rarity = seen[:, -2] / seen[:, -1].clamp(min=1e-300)
-        return self._near(self.distance(seen[:, :-2])) + _RARITY / self.varies * rarity
+    def scores(self, seen: Tensor, noise: Tensor | None = None) -> Tensor:
+        """`s` of rows of which `[z V, q |z|^2 / q0, |z|^2]` is given; larger is stranger.
 
-    def _near(self, distances: Tensor) -> Tensor:
-        middle, scale = self._middle_and_scale
-        found = (distances - middle) / scale
+        `noise`: how much more their features vary than those of summed rows, as a logarithm.
+        """
+        rarity = seen[:, -2] / seen[:, -1].clamp(min=1e-300)
+        near = self._near(self.distance(seen[:, :-2]), noise)
+        return near + _RARITY / self.varies * rarity
+
+    def _near(self, distances: Tensor, noise: Tensor | None = None) -> Tensor:
+        if noise is None:
+            middle, scale = self._middle_and_scale
+            found = (distances - middle) / scale
+        else:
+            at, *told = self._by_noise
+            middles, scales = (interpolated(noise.to(at), at, each) for each in told)
+            found = (distances - middles) / scales.exp()
         beyond = (found.abs() - _FAR).clamp(min=0).log1p()
         return found.clamp(-_FAR, _FAR) + _BEYOND * found.sign() * beyond
 
@@ -159,24 +175,40 @@ class Strangeness:
     def _noise(self) -> Tensor:
         return noise_of(self.covariance)
 
-    def drawn(self, place: int, most: float = _MOST_NOISE) -> Tensor:
-        """`a` of unseen rows of a class, as in `held_out_scores`; noise by `most` leverage."""
+    def drawn(self, place: int, most: float = _MOST_NOISE, noise: float = 0.0) -> Tensor:
+        """`a` of unseen rows of a class, as in `held_out_scores`; noise by `most` leverage.
+
+        A row has the length that it has: with more noise the part of the mean is smaller.
+        """
         mean = (self.between[place] - self.leverage * self.own[place]) / (1 - self.leverage)
         wider = self.widths[place].sqrt() / (1 - min(self.leverage, most))
-        found: Tensor = mean + wider * self._noise
+        steady, more = self.steady[place], math.exp(noise)
+        found: Tensor = (mean + math.sqrt(more) * wider * self._noise) / torch.sqrt(
+            steady + more * (1 - steady)
+        )
         return found
 
-    def _known(self, most: float) -> tuple[Tensor, Tensor]:
+    def _known(self, most: float, noise: float = 0.0) -> tuple[Tensor, Tensor]:
         """Distances of unseen rows of known classes, and the share that each stands for."""
-        each = [self.distance(self.drawn(c, most)) for c in range(self.classes)]
+        each = [self.distance(self.drawn(c, most, noise)) for c in range(self.classes)]
         draws = each[0].numel()
         return torch.cat(each), (self.shares / draws).repeat_interleave(draws)
 
     @cached_property
     def _middle_and_scale(self) -> tuple[float, float]:
+        return self._with_noise(0.0)
+
+    def _with_noise(self, noise: float) -> tuple[float, float]:
         """The middle of the known rows' distances, and from there to the strangest in twenty."""
-        middle, far = _quantiles(*self._known(1.0), self.shares.new_tensor([0.5, 0.95])).tolist()
+        at = self.shares.new_tensor([0.5, 0.95])
+        middle, far = _quantiles(*self._known(1.0, noise), at).tolist()
         return middle, max(far - middle, 1e-300)
+
+    @cached_property
+    def _by_noise(self) -> Tensor:
+        """Some logarithms of noise, the middle at each, and the logarithm of the scale."""
+        each = ((noise, *self._with_noise(noise)) for noise in _NOISES)
+        return self.shares.new_tensor([(n, m, math.log(s)) for n, m, s in each]).T.contiguous()
 
     @cached_property
     def usual(self) -> Tensor:

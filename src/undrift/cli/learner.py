@@ -27,7 +27,7 @@ def show(folder: LearnerPath, /) -> None:
 
 def history(folder: LearnerPath, /) -> None:
     """Show every step of a learner: when, what, how much."""
-    from undrift.folder.record import complete, read_history
+    from undrift.folder.record import complete, read_history, with_merged
     from undrift.folder.store import current
     from undrift.reporting.learner import history_table
 
@@ -37,7 +37,7 @@ def history(folder: LearnerPath, /) -> None:
     except InputError:
         if current(folder).sha == found.sha:  # else a writer was faster
             raise
-    output().print(history_table(read_history(folder)))
+    output().print(history_table(with_merged(found.record, read_history(folder))))
 
 
 def verify(folder: LearnerPath, /) -> None:

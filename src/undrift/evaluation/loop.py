@@ -210,7 +210,7 @@ def evaluate_tasks(
     learner: Learner, stream: TaskStream, *, open_world: bool = False, **how: Any
 ) -> Evaluation:
     """`evaluate` as runs do it: on test and validation nodes, open world and anomalies if asked."""
-    measures = [unknown_classes] * open_world + [anomalies] * (stream.normal is not None)
+    measures = [anomalies] * (stream.normal is not None) + [unknown_classes] * open_world
     splits: tuple[Split, ...] = ("test", "val")
     try:
         protocols.check_gradable(stream, ("val",))

@@ -67,6 +67,10 @@ a_auc | A_auc | area under the accuracy over the nodes seen | up
     \sum_t w_t A_t, \; w_t \text{ the share of training nodes in step } t
 class_forgetting | F_class | forgetting per class | down
     \frac{1}{C} \sum_c (\max_{t < N-1} M_{t,c} - M_{N-1,c})
+anomaly_auroc | AUROC_a | area under the curve of anomalies over false alarms | up
+    P(s_a > s_n) + \frac{1}{2} P(s_a = s_n), \; a \text{ anomalous}, n \text{ normal}
+anomaly_ap | AP_a | average precision of finding anomalies | up
+    \sum_n (R_n - R_{n-1}) P_n
 auroc | AUROC | area under the curve of found unknown nodes over false alarms | up
     P(s_u > s_k) + \frac{1}{2} P(s_u = s_k), \; u \text{ unknown}, k \text{ known}
 aupr | AUPR | average precision of calling the strangest nodes unknown | up
@@ -95,10 +99,6 @@ popularity | popularity | sessions that have a listed item, on average | down
     E[\text{sessions with the item} / \text{sessions}]
 left_out | left out | clicks on items that were not known yet | down
     P(\text{item not known})
-anomaly_auroc | AUROC_a | area under the curve of anomalies over false alarms | up
-    P(s_a > s_n) + \frac{1}{2} P(s_a = s_n), \; a \text{ anomalous}, n \text{ normal}
-anomaly_ap | AP_a | average precision of finding anomalies | up
-    \sum_n (R_n - R_{n-1}) P_n
 """
 # what those of matrices compute, and of which parts
 _OF: dict[str, tuple[Callable[[AccuracyMatrix], float], tuple[Parts, ...]]] = {

@@ -210,6 +210,21 @@ def read_history(folder: Path) -> list[Line]:
     return _chain(folder, _texts(folder)[0])
 
 
+def with_merged(record: Record, lines: Sequence[Line]) -> list[Line]:
+    """The lines, and before each merge one for every batch that it brought and that is still in."""
+    batches = () if record.private else sorted(record.batches, key=lambda held: held.time)
+    found: list[Line] = []
+    for line in lines:
+        for each in (held for held in batches if line.merged and held.hashes & {*line.added}):
+            facts: dict[str, Any] = each.model_dump(include={"nodes", "edges", "clicks", "noticed"})
+            facts |= {"tested": each.tested, "right": each.right} if each.tested else {}
+            facts |= {"labelled": sum(each.labels.values()), "added": (each.data,)}
+            facts |= {"sessions": each.rows if each.clicks else 0, "time": each.time}
+            found.append(Line(step=line.step, verb="merged", result=line.result, **facts))
+        found.append(line)
+    return found
+
+
 def last_hash(folder: Path) -> str | None:
     """The hash of the last whole line, by which the next one names it."""
     texts, _ = _texts(folder)

@@ -97,6 +97,13 @@ class RowPlan(ABC, Generic[A]):
         """About the rows of these nodes, were every node's features noise: the mean over hops."""
         return summed_over_hops(graph, nodes, noise, self.furthest or 0)
 
+    def log_noise(self, graph: Graph, nodes: Tensor) -> Tensor | None:
+        """How much of a lone node's noise the rows of these nodes have, as a logarithm, if known.
+
+        Where it is, the sums have its mean over their rows as `usual_noise`.
+        """
+        return None
+
     @property
     @final
     def neighbours_agree(self) -> bool:
@@ -203,6 +210,15 @@ class Known(Generic[P, S, A]):
         """How strange rows look to the sums; None where they are no class sums."""
         sums = self.sums.scored(self.answer)
         return None if sums is None else Strangeness.of(sums, rarity=self.plan.rare_columns)
+
+    def noise_beside(self, graph: Graph, nodes: Tensor | None) -> Tensor | None:
+        """`RowPlan.log_noise` less its mean over the rows that were learned; None: not known."""
+        there = torch.arange(graph.num_nodes, device=graph.device) if nodes is None else nodes
+        noise, usual = (
+            self.plan.log_noise(graph, there),
+            getattr(self.sums, "usual_noise", math.nan),
+        )
+        return None if noise is None or math.isnan(usual) else noise - usual
 
     def plus(self, found: tuple[int, ...], sums: S) -> Known[P, S, A]:
         """With more sums, whose columns are these classes; learners side by side share them."""

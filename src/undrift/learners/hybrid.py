@@ -35,7 +35,7 @@ from undrift.propagation.learner import Propagation
 from undrift.propagation.mixes import Mix
 from undrift.propagation.plan import Plan, VariantRows
 from undrift.propagation.solve import Solved, candidate, mean_accuracy, selected_variant
-from undrift.propagation.sums import PropagationSums, edges_between, summed
+from undrift.propagation.sums import PropagationSums, edges_between, noise_by_class, summed
 from undrift.streams.task import Task, batch_digest
 from undrift.typing import Progress, Rows
 
@@ -77,6 +77,10 @@ class HybridPlan(RowPlan[Solved]):
     def noise_rows(self, graph: Graph, nodes: Tensor, noise: Tensor) -> Tensor:
         """The mean over all hops, even where every row depends on all edges."""
         return summed_over_hops(graph, nodes, noise, self._most_hops)
+
+    def log_noise(self, graph: Graph, nodes: Tensor) -> Tensor:
+        """That of propagation's columns."""
+        return self.rows.log_noise(graph, nodes)
 
     def looks(self, graph: Graph, nodes: Tensor, hops: int) -> Tensor:
         """Whether either kind of columns of these nodes looks so many hops away."""
@@ -158,6 +162,11 @@ class HybridSums(Parted):
         if solution.beside is None:
             return self.whole(solution.variant)
         return self.around(solution.beside)
+
+    @property
+    def usual_noise(self) -> float:
+        """That of propagation's columns."""
+        return self.inside.usual_noise
 
     def kept(self, plan: HybridPlan, classes: tuple[int, ...]) -> Iterator[KeptSum]:
         """Every feature variant, alone and with the encoder's columns beside it."""
@@ -285,9 +294,9 @@ class Hybrid(AdditiveLearner[HybridPlan, HybridSums, Solved]):
             for where, part in features.pieces(rows) if len(targets) else ():
                 border = border.add(part, h[where], targets[where])
             encoded[name] = border
-        edges = edges_between(task, plan.rows)
+        edges, noise = edges_between(task, plan.rows), noise_by_class(task, plan.rows, within)
         progress("accumulate", 1, 1)
-        return task.classes, HybridSums(PropagationSums(inside, edges), encoded)
+        return task.classes, HybridSums(PropagationSums(inside, edges, noise), encoded)
 
     def _solve(
         self, plan: HybridPlan, classes: tuple[int, ...], sums: HybridSums, progress: Progress

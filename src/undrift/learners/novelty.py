@@ -60,8 +60,8 @@ def judged(
     graph, index = placed(graph, nodes)
     field = None if index is None else ReceptiveField.of(graph, index, SMOOTHED)
     inner, there = (graph, None) if field is None else (field.graph, field.nodes)
-    scores, raw = _seen(learner, strangeness, graph, there, scored=scored)
-    strange = smoothed(inner, strangeness.scores(raw).cpu(), around).cpu()
+    scores, raw, noise = _seen(learner, strangeness, graph, there, scored=scored)
+    strange = smoothed(inner, strangeness.scores(raw, noise).cpu(), around).cpu()
     if index is None:
         return Judged(strangeness, scores.cpu(), strange)
     at = index.cpu() if field is None else field.at.cpu()
@@ -85,13 +85,15 @@ def groups(learner: Additive, graph: Graph, nodes: Nodes) -> Tensor:
 
 def _seen(
     learner: Additive, strangeness: Strangeness, graph: Graph, nodes: Nodes | None, *, scored: bool
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor | None]:
     graph, index = learner._narrowed(graph, nodes)
     dtype = torch.float64 if scored else torch.float32  # strangeness needs no more
     rows = learner._scored_rows(learner.known, graph, index, dtype)
     with torch.no_grad():
         scores = rows.scores() if scored else strangeness.weights[:0]
-        return scores, strangeness.seen(rows.pieces())
+        known = learner.known
+        noise = known.noise_beside(rows.graph, rows.nodes) if trusted(known) else None
+        return scores, strangeness.seen(rows.pieces()), noise
 
 
 def smoothed(graph: Graph, scores: Tensor, around: float = AROUND) -> Tensor:
@@ -107,6 +109,7 @@ def smoothed(graph: Graph, scores: Tensor, around: float = AROUND) -> Tensor:
 def trusted(known: Known[Any, Any, Any]) -> float:
     """The share of the neighbours' mean in novelty: none where neighbours are not known to agree.
 
+    There a row's noise is not looked at either: few neighbours are themselves strange (Tolokers).
     Their mean would be less strange than any node, and the false-alarm rate far below what was
     asked. One class tells nothing of it; and of more the first batch's homophily decides.
     """

@@ -18,6 +18,7 @@ from undrift.sparse import Csr, beside, dense_columns, plus, product_in_cache
 from undrift.typing import Rows
 
 Mix = Literal["adaptive", "mean", "hop", "concat", "separate"]
+_SPREAD = -1.5  # power of a degree: fits the noise of rows of four citation graphs and Photo
 _LEAST = 1e-3  # a hop that weighs less at a node is left out there
 _NEIGHBOUR_SCALE = 2.0  # a mean over neighbours is shorter than one row; about makes up for it
 _FEW = 16  # of more than one in so many nodes no field is looked for
@@ -94,6 +95,18 @@ class Propagated:
                 break
             weights.append(weight)
         return weights
+
+    def log_noise(self, weights: Sequence[Tensor], degrees: Tensor) -> Tensor:
+        """How much of a lone node's noise averaging leaves, as a logarithm: at most 0.
+
+        Of these hop weights and degrees d. Were features noise, the variance of `sum_k w_k A^k X`
+        would hold `w_k w_l (A^(k+l))_ii`, which is taken to be `(d + 1)^-1.5` but for k = l = 0.
+        """
+        each = torch.stack([*weights])
+        own = each[0].square()
+        every = each.sum(dim=0).square() if self.blocks == 1 else each.square().sum(dim=0)
+        share = own / every.clamp(min=1e-300)
+        return torch.lerp((degrees + 1).pow(_SPREAD), torch.ones_like(own), share).log()
 
     def same_for_all(self) -> list[float] | None:
         """The weight of each hop, where it is the same at every node; else None (`by_evidence`)."""

@@ -196,6 +196,12 @@ class Plan(RowPlan["Solved"]):
         hops = Hops.at_nodes([self.propagated(self.variants[0])], graph, nodes)
         return hops.mixed(hops.first(noise), dtype=noise.dtype)[0].to_dense()
 
+    def log_noise(self, graph: Graph, nodes: Tensor) -> Tensor:
+        """Of the first feature variant."""
+        mix = self.propagated(self.variants[0])
+        degrees = graph.operator.degrees.into[nodes].double()
+        return mix.log_noise(mix.weights_at(graph, nodes), degrees)
+
     @property
     def rare_columns(self) -> bool:  # type: ignore[override]
         """Not of dense rows, whose columns are measured and not counted."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from undrift.analytic.additive import Parted
 from undrift.analytic.class_sums import ClassSums
+from undrift.analytic.statistics import one_hot
 from undrift.analytic.thin_sums import AnySums, ThinSums
 from undrift.learners.kept import KeptSum, of_class_sums
 from undrift.propagation.features import FeatureMap, training_rows
@@ -27,12 +29,23 @@ _AT_ONCE = 32  # classes whose edges are counted at a time
 
 @dataclass(frozen=True, eq=False)
 class PropagationSums(Parted):
-    """The sums of each feature variant, and `edges[a, b]`: labelled edges from class b to a."""
+    """The sums of each feature variant, and `edges[a, b]`: labelled edges from class b to a.
 
+    `noise`: `Propagated.log_noise` of each class's rows, added up; not a number where an old state
+    does not tell.
+    """
+
+    per_class: ClassVar[tuple[str, ...]] = ("noise",)
     per_pair: ClassVar[tuple[str, ...]] = ("edges",)
+    added_later: ClassVar[tuple[str, ...]] = ("noise",)
 
     variants: dict[str, AnySums]
     edges: Tensor
+    noise: Tensor = field(default_factory=lambda: torch.zeros(0))
+
+    def __post_init__(self) -> None:
+        if self.noise.numel() != self.edges.shape[0]:
+            object.__setattr__(self, "noise", self.edges.new_full(self.edges.shape[:1], math.nan))
 
     @classmethod
     def of(cls, plan: Plan, task: Task, within: Tensor | None = None) -> PropagationSums:
@@ -40,11 +53,16 @@ class PropagationSums(Parted):
         maps = plan.maps()
         rows, targets = training_rows([*maps.values()], task, task.classes, within)
         found = {name: summed(maps[name], rows.pop(0), targets) for name in maps}
-        return cls(found, edges_between(task, plan))
+        return cls(found, edges_between(task, plan), noise_by_class(task, plan, within))
 
     def scored(self, solution: Solved) -> AnySums:
         """Those of the feature variant that was selected."""
         return self.variants[solution.variant]
+
+    @property
+    def usual_noise(self) -> float:
+        """The mean over rows of `Propagated.log_noise`."""
+        return float(self.noise.sum()) / max(float(self.counts.sum()), 1.0)
 
     def eligible(self) -> tuple[str, ...]:
         """The feature variants that may be selected.
@@ -60,7 +78,10 @@ class PropagationSums(Parted):
     def kept(self, plan: Plan, classes: tuple[int, ...], where: str = "sums") -> Iterator[KeptSum]:
         """The sum of every feature variant, for an audit; they stand at `where` in the state."""
         for name, sums in self.variants.items():
-            features, at = plan.feature_map(name), (f"{where}.variants.{name}", f"{where}.edges")
+            features, at = (
+                plan.feature_map(name),
+                (f"{where}.variants.{name}", f"{where}.edges", f"{where}.noise"),
+            )
             width = replace(features, fourier=0).width(plan.num_features)
             yield of_class_sums(name, sums, features.rows_of, classes, at, linear=width)
 
@@ -82,6 +103,14 @@ def summed(features: FeatureMap, rows: Rows, targets: Tensor) -> AnySums:
     for where, part in features.pieces(rows):
         sums = sums.add(part, targets[where])
     return sums
+
+
+def noise_by_class(task: Task, plan: Plan, within: Tensor | None = None) -> Tensor:
+    """`Propagated.log_noise` of the labelled rows of a batch, added up for each class."""
+    train = task.train if within is None else task.train & within
+    nodes = train.nonzero().flatten()
+    targets: Tensor = one_hot(task.labels[nodes], task.classes).double()
+    return plan.log_noise(task.graph, nodes) @ targets
 
 
 def edges_between(task: Task, plan: Plan | None = None) -> Tensor:

@@ -42,7 +42,7 @@ def block_calls(plan: BlockPlan) -> list[Call]:
 
 
 def measure(plan: BlockPlan, name: str) -> None:
-    """Write `[1 + hops, nodes]`: 1 / the length of every row, and the adaptive hop weights."""
+    """Write `[2 + hops, nodes]`: 1 / the length of every row, its noise, the adaptive weights."""
     graph = plan.folder
     lengths, counts = np.empty((2, graph.manifest.nodes))
     for i, where in _chunks(graph):
@@ -50,8 +50,8 @@ def measure(plan: BlockPlan, name: str) -> None:
         square = rows.square().sum(dim=1)
         lengths[where] = torch.where(square > 0, square, 1.0).rsqrt().numpy()
         counts[where] = effective_feature_count(rows).numpy()
-    found = [lengths]
-    mixes = (each.propagated for each in plan.maps.values())
+    mixes = [each.propagated for each in plan.maps.values()]
+    weights: list[Tensor] = []
     adaptive = next((mix for mix in mixes if mix.same_for_all() is None), None)
     if adaptive is not None:
         known = [torch.from_numpy(counts)]
@@ -63,7 +63,11 @@ def measure(plan: BlockPlan, name: str) -> None:
             return known[hops][nodes]
 
         weights = adaptive.by_evidence(within, torch.arange(graph.manifest.nodes))
-        found += [weight.numpy() for weight in weights]
+    ones = torch.ones(graph.manifest.nodes, 1, dtype=torch.float64)
+    same, degrees = mixes[0].same_for_all(), _stepped(graph, "sum", ones, None).squeeze(1)
+    first = weights if same is None else [weight * ones.squeeze(1) for weight in same]
+    noise = mixes[0].log_noise(first, degrees)
+    found = [lengths, noise.numpy(), *(weight.numpy() for weight in weights)]
     plan.put(name, [npy_header((len(found), graph.manifest.nodes)), *found])
 
 
@@ -119,7 +123,7 @@ def _propagated(plan: BlockPlan, group: Group, held: Tensor) -> Iterator[Array]:
     weights: dict[str, list[Tensor | float]] = {}
     for variant, mix in mixes.items():  # one of each hop for all nodes, or for every node
         same = mix.same_for_all()
-        own = map(torch.from_numpy, plan.load(EVIDENCE)[1:]) if same is None else same
+        own = map(torch.from_numpy, plan.load(EVIDENCE)[2:]) if same is None else same
         weights[variant] = [*own]
     last = max(map(len, weights.values())) - 1
     nodes = None if plan.nodes is None else torch.from_numpy(plan.nodes)
@@ -217,6 +221,14 @@ def added(plan: BlockPlan, variant: str) -> AnySums:
             state = load_state(plan.file(call.name))
             total = total + unpack(type(total), state.tensors, state.values)
     return cast(AnySums, total)
+
+
+def noise_by_class(plan: BlockPlan) -> Tensor:
+    """As `undrift.propagation.sums.noise_by_class`, of what `measure` has written."""
+    assert plan.nodes is not None  # noqa: S101  # sums are of labelled nodes
+    labels = torch.from_numpy(plan.places_of(plan.folder.labels[plan.nodes]))
+    noise = torch.from_numpy(plan.load(EVIDENCE)[1][plan.nodes])
+    return noise @ one_hot(labels, tuple(range(_classes(plan)))).double()
 
 
 def count_edges(plan: BlockPlan, name: str) -> None:

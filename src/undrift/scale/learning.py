@@ -70,7 +70,8 @@ def observe(
     _propagate(plan, engine, tell, progress)
     complete(plan, blocks.sum_calls(plan), engine, "accumulate", progress)
     kept = edges if "separate" in rows.variants else torch.zeros_like(edges)
-    sums = PropagationSums({name: blocks.added(plan, name) for name in rows.variants}, kept)
+    variants = {name: blocks.added(plan, name) for name in rows.variants}
+    sums = PropagationSums(variants, kept, blocks.noise_by_class(plan))
     if forget:
         propagation.give_back(ids, sums)
     else:

@@ -171,8 +171,8 @@ def unpack(
         later, parts = getattr(kind, "added_later", ()), {}
         for name, hint in _hints(kind).items():
             path = _join(prefix, name)
-            there = {path, _join(path, _CLASS), _join(path, _COUNT)} & values.keys()
-            if name not in later or there:
+            places = {path, _join(path, _CLASS), _join(path, _COUNT)}
+            if name not in later or path in tensors or places & values.keys():
                 parts[name] = part(hint, name)
         for name in getattr(kind, "stored_as_half", ()):
             parts[name] = whole_of(parts[name])
