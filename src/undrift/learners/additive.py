@@ -54,6 +54,7 @@ class Answer(Protocol):
         """A column per class."""
 
 
+_ALIKE, _NOISY = 0.7, 1.2  # logarithms of noise: rows under one count as usual, over one in full
 _AGREE_FROM = 0.5  # homophily from which neighbours are taken to be of one class
 
 S = TypeVar("S", bound=Counted)
@@ -212,13 +213,19 @@ class Known(Generic[P, S, A]):
         return None if sums is None else Strangeness.of(sums, rarity=self.plan.rare_columns)
 
     def noise_beside(self, graph: Graph, nodes: Tensor | None) -> Tensor | None:
-        """`RowPlan.log_noise` less its mean over the rows that were learned; None: not known."""
+        """`RowPlan.log_noise` less its mean over the rows that were learned; None: not known.
+
+        Rows about as noisy as those vary in more ways than noise, so they are taken to be alike.
+        """
         there = torch.arange(graph.num_nodes, device=graph.device) if nodes is None else nodes
         noise, usual = (
             self.plan.log_noise(graph, there),
             getattr(self.sums, "usual_noise", math.nan),
         )
-        return None if noise is None or math.isnan(usual) else noise - usual
+        if noise is None or math.isnan(usual):
+            return None
+        more = (noise - usual).clamp(min=0)
+        return more * ((more - _ALIKE) / (_NOISY - _ALIKE)).clamp(0, 1)
 
     def plus(self, found: tuple[int, ...], sums: S) -> Known[P, S, A]:
         """With more sums, whose columns are these classes; learners side by side share them."""
