@@ -27,6 +27,7 @@ IN_A_CLONE: dict[str, tuple[str, ...]] = {
     "undrift.figures": ("plasticity", "drift", "surface", "matrices", "imbalance"),
     "undrift.forms": ("dpcr", "ewc", "joint", "lwf", "mas", "twp"),
     "undrift.merging": ("average", "fisher", "floored-fisher", "magmax", "regmean", "ties"),
+    "undrift.methods": ("al-gnn", "ugcn"),
     "undrift.stream_options": ("thin", "whole"),
     "undrift.trackers": ("mlflow", "tensorboard"),
     "undrift.streams": ("corafull-cl-stand-in", "arxiv-cl-stand-in", "reddit-cl-stand-in"),

@@ -17,7 +17,7 @@ from undrift.analytic.random_maps import Expansion
 from undrift.analytic.solve import RidgeBank, solve
 from undrift.analytic.statistics import one_hot
 from undrift.learners.acil import Acil
-from undrift.learners.al_gnn import AlGnn
+from paper.rivals.al_gnn import AlGnn
 from undrift.learners.ds_al import DsAl, OrderedStreams
 from undrift.learners.gacl import Gacl
 from undrift.learners.parts.expanded import (
@@ -25,7 +25,7 @@ from undrift.learners.parts.expanded import (
     mean_class_size,
 )
 from undrift.learners.sgc_ridge import SgcRidge
-from undrift.learners.ugcn import Ugcn
+from paper.rivals.ugcn import Ugcn
 from undrift.streams.stream import TaskStream
 from undrift.testing.check_living import refused, tiny_batch
 from undrift.testing.graphs import tiny_stream

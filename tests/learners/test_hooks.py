@@ -17,7 +17,7 @@ from undrift.learners.base import Learner
 from undrift.learners.parts.model_learner import ModelLearner
 from undrift.learners.private_propagation import PrivatePropagation
 from undrift.learners.registry import METHODS, method_class
-from undrift.learners.ugcn import Ugcn
+from paper.rivals.ugcn import Ugcn
 from undrift.propagation.learner import Propagation
 
 KINDS = [*(method_class(name) for name in METHODS), PrivatePropagation]

@@ -39,8 +39,6 @@ REGISTRY = Registry(
         "adr-plus": "undrift.learners.adr_plus:AdrPlus",
         "propagation": "undrift.propagation.learner:Propagation",
         "hybrid": "undrift.learners.hybrid:Hybrid",
-        "al-gnn": "undrift.learners.al_gnn:AlGnn",
-        "ugcn": "undrift.learners.ugcn:Ugcn",
         "sgc-ridge": "undrift.learners.sgc_ridge:SgcRidge",
         "gacl": "undrift.learners.gacl:Gacl",
     },
