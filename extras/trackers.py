@@ -9,10 +9,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from extras.measures import Measures, final, of_task
 from undrift.errors import not_installed
+from undrift.evaluation.loop import Evaluation
 from undrift.experiments.result import Result
 from undrift.experiments.spec import RunSpec
-from undrift.experiments.tracking import Measures
 from undrift.storage.files import make_folder
 from undrift.storage.lock import exclusive
 
@@ -42,21 +43,26 @@ class TensorBoardTracker:
             old.unlink()
         self._writer = SummaryWriter(str(place))
 
-    def record(self, measures: Measures, step: int) -> None:
+    def record(self, step: int, evaluation: Evaluation) -> None:
         """Add a point to every curve."""
+        self._draw(of_task(step, evaluation), step)
+
+    def _draw(self, measures: Measures, step: int) -> None:
         for name, value in measures.items():
             self._writer.add_scalar(name.replace(".", "/"), value, step)
         self._writer.flush()
 
-    def finish(self, result: Result, outcome: Measures, step: int) -> None:
+    def finish(self, result: Result, step: int) -> None:
         """Record settings and outcome, and close the file."""
         from torch.utils.tensorboard.summary import hparams
+
+        outcome = final(result)
 
         # into the run's own file: add_hparams would make a second run for them
         slashed = {name.replace(".", "/"): value for name, value in outcome.items()}
         for summary in hparams(settings(result.spec), slashed):
             self._writer.file_writer.add_summary(summary)
-        self.record(outcome, step)
+        self._draw(outcome, step)
         self._writer.close()
 
     def failed(self, error: BaseException) -> None:
@@ -103,17 +109,20 @@ class MlflowTracker:
         params = [Param(name, str(value)) for name, value in settings(spec).items()]
         client.log_batch(self._run, params=params)
 
-    def record(self, measures: Measures, step: int) -> None:
+    def record(self, step: int, evaluation: Evaluation) -> None:
         """Log the measures of a task."""
+        self._log(of_task(step, evaluation), step)
+
+    def _log(self, measures: Measures, step: int) -> None:
         from mlflow.entities import Metric
 
         now = int(time.time() * 1000)
         metrics = [Metric(name, value, now, step) for name, value in measures.items()]
         self._client.log_batch(self._run, metrics=metrics)
 
-    def finish(self, result: Result, outcome: Measures, step: int) -> None:
+    def finish(self, result: Result, step: int) -> None:
         """Log the outcome, keep the result as a file of the run, and end it."""
-        self.record(outcome, step)
+        self._log(final(result), step)
         text = result.model_dump_json(by_alias=True, indent=2)
         self._client.log_text(self._run, text, "result.json")
         self._client.set_terminated(self._run, "FINISHED")

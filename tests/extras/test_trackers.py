@@ -13,13 +13,14 @@ from unittest import mock
 import pytest
 
 from extras import trackers as tools
+from extras.measures import final, of_task
 from extras.trackers import MlflowTracker, TensorBoardTracker, run_name
 from tests.experiments.made import ROWS, made
 from undrift.errors import InputError
 from undrift.evaluation.loop import Evaluation, Grades
 from undrift.evaluation.matrix import AccuracyMatrix
 from undrift.experiments.spec import RunSpec
-from undrift.experiments.tracking import Tracker, Trackers, check_trackers, final, of_task, trackers
+from undrift.experiments.tracking import Tracker, Trackers, check_trackers, trackers
 
 SPEC = RunSpec(method="adr", stream="cs-cl", params={"gamma": 0.1, "hidden": (8, 8)})
 Patch = pytest.MonkeyPatch

@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from paper.rivals.al_gnn import AlGnn
+from paper.rivals.ugcn import Ugcn
 from paper.thin import thin
 from tests.harness.references import blockwise_recursion, joint_ridge
 from undrift.analytic.class_sums import ClassSums
@@ -17,7 +19,6 @@ from undrift.analytic.random_maps import Expansion
 from undrift.analytic.solve import RidgeBank, solve
 from undrift.analytic.statistics import one_hot
 from undrift.learners.acil import Acil
-from paper.rivals.al_gnn import AlGnn
 from undrift.learners.ds_al import DsAl, OrderedStreams
 from undrift.learners.gacl import Gacl
 from undrift.learners.parts.expanded import (
@@ -25,7 +26,6 @@ from undrift.learners.parts.expanded import (
     mean_class_size,
 )
 from undrift.learners.sgc_ridge import SgcRidge
-from paper.rivals.ugcn import Ugcn
 from undrift.streams.stream import TaskStream
 from undrift.testing.check_living import refused, tiny_batch
 from undrift.testing.graphs import tiny_stream

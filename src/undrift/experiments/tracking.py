@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import logging
-import math
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from undrift.errors import InputError
-from undrift.experiments.result import each_metric
 from undrift.plugins import Registry
 
 if TYPE_CHECKING:
     from undrift.evaluation.loop import Evaluation
     from undrift.experiments.result import Result
     from undrift.experiments.spec import RunSpec
-
-Measures = dict[str, float]
 
 
 class Tracker(Protocol):
@@ -28,10 +24,10 @@ class Tracker(Protocol):
     def start(self, spec: RunSpec) -> None:
         """A run begins; its spec is pinned, so it has an id."""
 
-    def record(self, measures: Measures, step: int) -> None:
-        """What was measured after task `step`."""
+    def record(self, step: int, evaluation: Evaluation) -> None:
+        """What was measured after task `step`, which may lie before the last one graded."""
 
-    def finish(self, result: Result, outcome: Measures, step: int) -> None:
+    def finish(self, result: Result, step: int) -> None:
         """The run is done; `step` is its last task."""
 
     def failed(self, error: BaseException) -> None:
@@ -76,11 +72,11 @@ class Trackers:
         """Task t was learned and graded."""
         for step in range(self._recorded, min(t + 1, evaluation.tasks or t + 1)):
             self._recorded = step + 1
-            self._all("record", of_task(step, evaluation), step)
+            self._all("record", step, evaluation)
 
     def finish(self, result: Result) -> None:
         """The run is done."""
-        self._all("finish", result, final(result), max(self._recorded - 1, 0))
+        self._all("finish", result, max(self._recorded - 1, 0))
 
     def _all(self, verb: str, *values: Any) -> None:
         for name, tracker in list(self._named):
@@ -104,40 +100,6 @@ def trackers(names: Sequence[str], folder: str | Path) -> Trackers:
     """The trackers with these names, which keep what they write in the folder of results."""
     check_trackers(names)
     return Trackers([(name, TRACKERS.load(name)(Path(folder))) for name in dict.fromkeys(names)])
-
-
-def of_task(t: int, evaluation: Evaluation) -> Measures:
-    """The measures after task (grading) t, which may lie before the last one of the evaluation."""
-    found: Measures = {}
-    for split, grades in evaluation.grades.items():
-        found[f"{split}.a_t"] = grades.by_class.a_t[t]
-        found[f"{split}.a_t_node"] = grades.by_node.a_t[t]
-        if grades.by_class.parts == "tasks":
-            found[f"{split}.newest_task"] = grades.by_class.rows[t][t]
-            found[f"{split}.first_task"] = grades.by_class.rows[t][0]
-    found |= {f"test.{key}": values[t] for key, values in evaluation.series.items()}
-    if t < len(evaluation.drift):
-        found["drift"] = evaluation.drift[t]
-    if t < len(evaluation.state_bytes):
-        found["state_mb"] = evaluation.state_bytes[t] / 1e6
-    return _finite(found)
-
-
-def final(result: Result) -> Measures:
-    """The measures of a finished run."""
-    cost = result.cost
-    found: dict[str, Any] = {
-        f"final.{split}.{key}{'_node' if by == 'node' else ''}": value
-        for (split, by), key, value in each_metric(result)
-    }
-    found |= {f"cost.seconds_{phase}": spent for phase, spent in cost.seconds.items()}
-    found |= {"cost.state_mb": cost.state_mb, "cost.peak_memory_mb": cost.peak_memory_mb}
-    return _finite(found | {"final.drift": result.drift[-1] if result.drift else None})
-
-
-def _finite(found: Mapping[str, Any]) -> Measures:
-    # a tool draws or stores other numbers wrongly, or refuses all of them for one
-    return {n: value for n, value in found.items() if value is not None and math.isfinite(value)}
 
 
 @contextmanager
