@@ -14,7 +14,7 @@ from undrift.datasets.tables import check_named
 from undrift.errors import InputError
 from undrift.folder.classes import folded
 from undrift.folder.record import Record, Scale
-from undrift.formatting import counted
+from undrift.formatting import counted, some_of
 from undrift.graphs import Encoding, Scaling
 from undrift.graphs.scaling import check_given, odd_columns, scaling_given
 from undrift.learners.base import Learner
@@ -68,17 +68,14 @@ def _lacking(
         near = get_close_matches(folded(name), names, n=1, cutoff=0.75)
         if near:
             return f"rename {names[near[0]]!r} to {name!r}, if they are one"
-    filled = {name: neutral.get(name, 0.0) for name in lacking[:_SHOWN]}
+    filled = {name: neutral.get(name, 0.0) for name in lacking}
     cells = [f"{n!r} with {'nothing' if x is None else f'{x:.9g}'}" for n, x in filled.items()]
-    more = f" and {len(lacking) - _SHOWN} more with their centre" * (len(lacking) > _SHOWN)
-    return (
-        f"if nobody knows the numbers, add {', '.join(cells)}{more} in every row: it tells nothing"
-    )
+    shown = some_of(cells, _SHOWN, "more with their centre")
+    return f"if nobody knows the numbers, add {shown} in every row: it tells nothing"
 
 
 def _few(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(map(repr, names[:_SHOWN])) + more
+    return some_of([*map(repr, names)], _SHOWN)
 
 
 def read_scale(
@@ -173,11 +170,10 @@ def _notes(batch: Batch | LargeBatch) -> list[str]:
     odd = odd_columns(batch.some_features())
     if not odd:
         return []
-    shown = ", ".join(f"{j} ({times:,.0f} times)" for j, times in list(odd.items())[:_SHOWN])
-    more = f" and {len(odd) - _SHOWN} more" if len(odd) > _SHOWN else ""
+    shown = some_of([f"{j} ({times:,.0f} times)" for j, times in odd.items()], _SHOWN)
     which, have = ("column", "has") if len(odd) == 1 else ("columns", "have")
     return [
-        f"{which} {shown}{more} of {batch.where}, counted from 0, {have} a far larger spread than "
+        f"{which} {shown} of {batch.where}, counted from 0, {have} a far larger spread than "
         "the others and may decide alone; if that is not meant, make a new learner with "
         'scale="robust" (--scale robust)'
     ]

@@ -13,8 +13,9 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from undrift.cells import MISSING, as_text, days, fits
+from undrift.cells import MISSING, as_category, as_text, days, fits
 from undrift.errors import InputError
+from undrift.formatting import some_of
 from undrift.graphs.scaling import FARTHEST, Array, Scaling, check_given
 from undrift.sparse import Csr
 
@@ -29,7 +30,6 @@ _DATE = re.compile(
     re.IGNORECASE,
 )
 _COMMA = re.compile(r"[+-]?(\d{1,3}([ ',.]\d{3})+([.,]\d+)?|\d*,\d+)")  # 36,5 and 1,200
-_WHOLE = re.compile(r"(-?\d+)\.0+")
 _GRID = 1024  # steps per unit that distances are measured in: then every sum is exact
 _AT_ONCE = 4_000_000  # distances that are held at a time: about 150 MB
 
@@ -144,8 +144,7 @@ class Encoding:
 def _shown_as(kind: Kind) -> str:
     if isinstance(kind, Number):
         return f"{kind.centre:.4g} +- {kind.spread:.3g}"
-    more = f" and {len(kind) - _SHOWN} more" * (len(kind) > _SHOWN)
-    return f"{' | '.join(kind[:_SHOWN])}{more}" or "nothing yet"
+    return some_of(kind, _SHOWN, between=" | ") or "nothing yet"
 
 
 def _given(name: str, each: Any) -> Kind:
@@ -172,7 +171,11 @@ def _shown(name: str, cells: Sequence[Any], where: str) -> Kind:
         numbers = [_number(name, cell, where) for cell in filled]
         known = Scaling.of(torch.tensor(numbers, dtype=torch.float64).unsqueeze(1))
         return Number(known.centre[0], known.spread[0])
-    if any(map(_is_date, {as_text(word): word for word in words}.values())):
+    dates = (
+        isinstance(word, date | time | timedelta) or fits(days, word) or _DATE.fullmatch(text)
+        for text, word in {as_text(word): word for word in words}.items()
+    )
+    if any(dates):
         way = "write an age or the days since an event, give a list of categories, or leave it out"
         raise InputError(f"column {name!r} of {where} holds dates, which are no numbers; {way}")
     commas = [as_text(word) for word in words if _COMMA.fullmatch(as_text(word))]
@@ -192,12 +195,6 @@ def _shown(name: str, cells: Sequence[Any], where: str) -> Kind:
     return tuple(values)
 
 
-def _is_date(cell: Any) -> bool:
-    if isinstance(cell, date | time | timedelta):
-        return True
-    return fits(days, cell) or (isinstance(cell, str) and bool(_DATE.fullmatch(cell.strip())))
-
-
 def _texts(name: str, cells: Sequence[Any], where: str) -> list[str]:
     """The cells of a column as text; what is no text and no number is refused."""
     odd = next((cell for cell in cells if isinstance(cell, _NO_CELLS)), None)
@@ -209,8 +206,7 @@ def _texts(name: str, cells: Sequence[Any], where: str) -> list[str]:
 
 def _plain(text: str) -> str:
     """A category as every tool writes it: 2 for 2.0, True for true or TRUE."""
-    whole = _WHOLE.fullmatch(text)
-    text = whole[1] if whole else text
+    text = as_category(text)
     return text.capitalize() if text.lower() in ("true", "false") else text
 
 
