@@ -128,22 +128,19 @@ def fixed_scale(
                 '["f", "m"]}'
             )
         few = encoding.rare(batch.some_features(), record.least_rows)
-        return record.scale or "robust", encoding, _rare(few, record.least_rows)
+        rare = "; ".join(f"{name!r}: {_few(few[name])}" for name in list(few)[:_SHOWN])
+        note = (
+            f"categories of fewer than {record.least_rows} rows ({rare}) stay by name, whoever is "
+            "erased; if a name could reveal somebody, make a new learner and give the list with "
+            "--scale"
+        )
+        return record.scale or "robust", encoding, [note] if few else []
     if record.scale is None and (batch.columns is None or has_noise(learner)):
         return "none", None, _notes(batch)
     how = record.scale or "robust"
     if isinstance(how, dict):
         return how, scaling_given(how, batch.columns, batch.graph.num_features), []
     return how, Scaling.of(batch.some_features()) if how == "robust" else None, []
-
-
-def _rare(few: Mapping[str, Sequence[str]], least: int) -> list[str]:
-    """What to know of categories that would tell of single rows."""
-    shown = "; ".join(f"{name!r}: {_few(values)}" for name, values in list(few.items())[:_SHOWN])
-    return [
-        f"categories of fewer than {least} rows ({shown}) stay by name, whoever is erased; if a "
-        "name could reveal somebody, make a new learner and give the list with --scale"
-    ] * bool(few)
 
 
 def neutral(learner: Learner, record: Record) -> dict[str, float | None]:

@@ -94,7 +94,17 @@ class Encoding:
             what = f"lacks {', '.join(lacking[:6])}" if lacking else f"also has {strange[0]}"
             way = "add it with empty cells, if nobody knows them" if lacking else "leave it out"
             raise InputError(f"{where} {what}, unlike the columns that were learned; {way}")
-        parts = [_encoded(name, kind, cells[name], where) for name, kind in self.columns]
+        parts = []
+        for name, kind in self.columns:
+            texts = _texts(name, cells[name], where)
+            if not isinstance(kind, Number):
+                parts.append(np.eye(len(kind) + 2)[_places(kind, texts)])
+                continue
+            missing = [text in MISSING for text in texts]
+            pairs = zip(cells[name], missing, strict=True)
+            found = [kind.centre if no else _number(name, cell, where) for cell, no in pairs]
+            scaled = (np.array(found) - kind.centre) / kind.spread
+            parts.append(np.stack([np.clip(scaled, -FARTHEST, FARTHEST), missing], axis=1))
         return np.concatenate(parts, axis=1).astype(np.float32)
 
     def unseen(self, cells: Cells) -> list[str]:
@@ -135,16 +145,15 @@ class Encoding:
 
     def lines(self) -> list[str]:
         """A phrase per column of the table."""
-        return [f"{name}: {_shown_as(kind)}" for name, kind in self.columns]
+        return [
+            f"{name}: {kind.centre:.4g} +- {kind.spread:.3g}"
+            if isinstance(kind, Number)
+            else f"{name}: {some_of(kind, _SHOWN, between=' | ') or 'nothing yet'}"
+            for name, kind in self.columns
+        ]
 
     def __str__(self) -> str:
         return ", ".join(self.lines())
-
-
-def _shown_as(kind: Kind) -> str:
-    if isinstance(kind, Number):
-        return f"{kind.centre:.4g} +- {kind.spread:.3g}"
-    return some_of(kind, _SHOWN, between=" | ") or "nothing yet"
 
 
 def _given(name: str, each: Any) -> Kind:
@@ -216,17 +225,6 @@ def _places(kind: tuple[str, ...], texts: Sequence[str]) -> list[int]:
     place = dict.fromkeys(MISSING, len(kind)) | place | {v: i for i, v in enumerate(kind)}
     found = {text: place.get(text, place.get(_plain(text), len(kind) + 1)) for text in set(texts)}
     return [found[text] for text in texts]
-
-
-def _encoded(name: str, kind: Kind, cells: Sequence[Any], where: str) -> Array:
-    texts = _texts(name, cells, where)
-    if not isinstance(kind, Number):
-        return np.eye(len(kind) + 2)[_places(kind, texts)]
-    missing = np.array([text in MISSING for text in texts])
-    pairs = zip(cells, missing, strict=True)
-    found = np.array([kind.centre if no else _number(name, cell, where) for cell, no in pairs])
-    scaled = np.clip((found - kind.centre) / kind.spread, -FARTHEST, FARTHEST)
-    return np.stack([scaled, missing], axis=1)
 
 
 def _number(name: str, cell: Any, where: str) -> float:

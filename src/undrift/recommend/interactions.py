@@ -399,10 +399,7 @@ def _times(values: Any, where: str) -> Array:
 
 
 def _periods(values: Any, where: str) -> Array:
-    try:
-        numbers = np.asarray(values, np.float64)
-    except (TypeError, ValueError):
-        numbers = np.array([np.nan])
+    numbers = np.array([float(each) if fits(float, each) else np.nan for each in values])
     if not np.all((numbers == np.round(numbers)) & (np.abs(numbers) < LARGEST)):
         raise InputError(f"the periods of {where} must be whole numbers, such as 202103")
     return numbers.astype(np.int64)
