@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
@@ -17,6 +16,7 @@ MISSING = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "None", "NULL", "<
 """What a missing cell is written as, beside None and NaN."""
 
 _FLOATS = float | np.floating
+_NUMBERS = _FLOATS | np.datetime64 | np.timedelta64
 _WHOLE = re.compile(r"(-?\d+)\.0+")
 LARGEST = 2**53  # whole numbers below this are exact as floats
 
@@ -95,8 +95,9 @@ def as_texts(cells: Iterable[Any], what: str) -> list[str]:
 
 
 def as_text(value: Any) -> str:
-    """One value as text: whole floats as integers, none and NaN as nothing."""
-    if value is None or (isinstance(value, _FLOATS) and math.isnan(value)):
+    """One value as text: whole floats as integers, none, NaN and NaT as nothing."""
+    kind = type(value).__name__
+    if value is None or kind in _MISSING or (isinstance(value, _NUMBERS) and np.isnan(value)):
         return ""
     if isinstance(value, _FLOATS) and value.is_integer():
         return str(int(value))
