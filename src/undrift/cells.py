@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
 from typing import Any
@@ -16,6 +16,8 @@ MISSING = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "null", "None", "NULL", "<
 """What a missing cell is written as, beside None and NaN."""
 
 _FLOATS = float | np.floating
+_NUMBERS = _FLOATS | np.datetime64 | np.timedelta64
+_WHOLE = re.compile(r"(-?\d+)\.0+")
 LARGEST = 2**53  # whole numbers below this are exact as floats
 
 _MISSING = ("NAType", "NaTType")  # of pandas: a cell with nothing in it
@@ -32,7 +34,8 @@ class Table(dict[str, list[Any]]):
         self.name = name
         if not is_table(table):
             kind = type(table).__name__
-            raise InputError(f"{name} must be a dict of columns or a table in memory, not a {kind}")
+            must = "a dict of columns, a table in memory or the path of one"
+            raise InputError(f"{name} must be {must}, not a {kind}")
         if hasattr(table, "collect"):  # a lazy frame of Polars
             table = table.collect()
         names = table if isinstance(table, Mapping) else getattr(table, "column_names", None)
@@ -92,12 +95,19 @@ def as_texts(cells: Iterable[Any], what: str) -> list[str]:
 
 
 def as_text(value: Any) -> str:
-    """One value as text: whole floats as integers, none and NaN as nothing."""
-    if value is None or (isinstance(value, _FLOATS) and math.isnan(value)):
+    """One value as text: whole floats as integers, none, NaN and NaT as nothing."""
+    kind = type(value).__name__
+    if value is None or kind in _MISSING or (isinstance(value, _NUMBERS) and np.isnan(value)):
         return ""
     if isinstance(value, _FLOATS) and value.is_integer():
         return str(int(value))
     return str(value).strip()
+
+
+def as_category(text: str) -> str:
+    """A name without blanks around it and, of a whole number, without a point: 2 for 2.0."""
+    whole = _WHOLE.fullmatch(text := text.strip())
+    return whole[1] if whole else text
 
 
 def days(moment: date | str) -> float:

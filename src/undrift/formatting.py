@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 _MOST = 1e30  # bytes: no number of a file or a person is taken for more
 
@@ -29,6 +29,12 @@ def size(count: float) -> str:
 def counted(n: int, one: str, more: str | None = None) -> str:
     """How many of a thing, as in `1 batch` or `1,200 nodes`."""
     return f"{n:,} {one if n == 1 else more or f'{one}s'}"
+
+
+def some_of(words: Sequence[str], most: int, more: str = "more", between: str = ", ") -> str:
+    """Words in a row; of many the first ones, and how many more there are."""
+    rest = len(words) - most
+    return between.join(words[:most]) + (f" and {rest:,} {more}" if rest > 0 else "")
 
 
 def percent(share: float, digits: int = 1) -> str:

@@ -7,7 +7,7 @@ import pytest
 from undrift.errors import InputError
 from undrift.folder.classes import (
     POOL,
-    class_name,
+    as_category,
     instead_of_small,
     look_alikes,
     numbered,
@@ -38,7 +38,7 @@ LABELS |= {same: same for same in ("3", "3.", ".0", "3.10", "a.0", "3.0.0", "1e3
 
 @pytest.mark.parametrize(("text", "name"), LABELS.items())
 def test_a_label_as_a_name(text: str, name: str) -> None:
-    assert class_name(text) == name
+    assert as_category(text) == name
 
 
 @pytest.mark.parametrize(

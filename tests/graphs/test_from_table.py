@@ -165,6 +165,7 @@ def test_another_table_is_refused_in_a_sentence(change: Columns, words: str) -> 
         ({"x": [1], "y": [1]}, {"target": "x", "classes": [1, 1]}, "list of different names"),
         ({"x": [1]}, {"id": "pid"}, "has no column 'pid'"),
         ({"id": ["p", "p"], "x": [1, 2]}, {}, "id 'p' stands twice"),
+        ({"id": ["p", ""], "x": [1, 2]}, {}, "column 'id' of the table is empty in row 2"),
         ({"x": [1, 2.5], "y": [1, 2]}, {"target": "x"}, "target 'x' holds '2.5'; write classes"),
     ],
 )

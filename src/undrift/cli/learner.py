@@ -93,7 +93,7 @@ def report(folder: LearnerPath, /, *, out: Path | None = None) -> None:
 
     :param out: The file to write; without it FOLDER-report.html, here.
     """
-    from undrift.folder.target import check_target
+    from undrift.folder.predictions import check_target
     from undrift.reporting.learner_page import learner_page
     from undrift.storage.files import write_atomically
 
@@ -170,7 +170,6 @@ audit desk --data january/nodes.csv january/edges.csv --data feb.npz
 report desk
 report desk --out desk.html
 export desk learner.safetensors
-export desk --out learner.safetensors
 export shop shop.safetensors --least-rows 10
 """,
 )

@@ -147,27 +147,22 @@ def predict(
     :param probabilities: Write the probability of every class as well, in columns p_NAME.
     """
     from undrift.folder.notice import sentences
-    from undrift.folder.predictions import check_out, check_unknown
+    from undrift.folder.predictions import Predictions, check_out
 
     check_out(out, files)
-    check_unknown(unknown, groups=groups)
-    large = options.is_graph(files)
-    if large and (nodes or unknown is not None):
-        raise InputError("a graph folder is predicted whole; leave out --nodes and --unknown")
+    how: Any = {"unknown": unknown, "groups": groups, **columns.given()}
+    how |= {"probabilities": probabilities, "out": out if options.is_graph(files) else None}
     with working("predicting") as progress, workers.of(opened(folder, "predict"), files) as living:
         (given,) = options.batches(living, files, 1)
-        if large:
-            how: Any = {"probabilities": probabilities, "progress": progress}
-            count = living.predict(given, out=out, **how, **columns.given())
-        else:
-            how = {"unknown": unknown, "groups": groups, **columns.given()}
-            found = living.predict(given, nodes or None, **how)
+        found = living.predict(given, nodes or None, progress=progress, **how)
+        if isinstance(found, Predictions):
             found.write(out, probabilities=probabilities)
-            count = len(found.classes)
-    if not large and str(found.repairs):
-        say(f"note: {found.repairs}{found.repairs.advice}", progress_console())
-    for sentence in () if large else sentences(found.noticed, "nodes"):
-        say(f"{folder}: {sentence}")
+    if isinstance(found, Predictions):
+        if str(found.repairs):
+            say(f"note: {found.repairs}{found.repairs.advice}", progress_console())
+        for sentence in sentences(found.noticed, "nodes"):
+            say(f"{folder}: {sentence}")
+    count = len(found) if isinstance(found, Predictions) else found
     say(f"{counted(count, 'prediction')}: {out}")
 
 

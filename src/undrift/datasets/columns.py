@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from undrift.cells import Table, as_text, as_texts, days, fits, is_table
+from undrift.cells import Table, as_text, as_texts, days, fits
 from undrift.checks import check_exists
 from undrift.datasets.archives import MORE_MEMORY, Array
 from undrift.errors import InputError
+from undrift.formatting import some_of
 from undrift.machine import need
 
 CELLS = 1_000_000  # held as Python objects at a time: it bounds memory
@@ -30,10 +31,7 @@ def as_table(x: Any, name: str) -> Where:
     """The file at a path, or a table in memory by this name."""
     if isinstance(x, str | Where):
         return x if isinstance(x, Table) else Path(x)
-    if is_table(x):
-        return Table(x, name)
-    kind = type(x).__name__
-    raise InputError(f"{name} is a path, a dict of columns or a table in memory, not a {kind}")
+    return Table(x, name)
 
 
 @dataclass(frozen=True)
@@ -241,9 +239,8 @@ def floats(piece: Piece, name: str) -> Array | Trouble:
 def unusable(path: object, troubles: Sequence[Trouble]) -> str:
     """One sentence about all columns that cannot be features, with what to type."""
     first, *more = troubles
-    others = [f"column {each.column!r}: {each}" for each in more[:_SHOWN]]
-    others += [f"{len(more) - _SHOWN} more columns"] * (len(more) > _SHOWN)
-    also = f" (also {', '.join(others)})" if more else ""
+    others = [f"column {each.column!r}: {each}" for each in more]
+    also = f" (also {some_of(others, _SHOWN, 'more columns')})" if more else ""
     left_out = ignoring([each.column for each in troubles])
     way = f"correct the cells, or leave columns out with ignore ({left_out}; in read_tables and in "
     way += "a stream.toml, name the others as features)"
@@ -254,8 +251,7 @@ def unusable(path: object, troubles: Sequence[Trouble]) -> str:
 
 def ignoring(columns: Sequence[str]) -> str:
     """What to type to go on without these columns."""
-    more = f" and {len(columns) - _TYPED:,} more" if len(columns) > _TYPED else ""
-    return " ".join(f"--ignore {quote(name)}" for name in columns[:_TYPED]) + more
+    return some_of([f"--ignore {quote(name)}" for name in columns], _TYPED, between=" ")
 
 
 def as_times(values: Sequence[Any], what: str) -> Array:

@@ -15,10 +15,10 @@ from undrift.cells import MISSING, Table, as_texts, fits
 from undrift.datasets import columns as table
 from undrift.datasets.archives import Array
 from undrift.errors import InputError
-from undrift.formatting import counted, percent
+from undrift.formatting import counted, percent, some_of
 from undrift.graphs import Encoding, Graph
 from undrift.graphs.inputs import as_class_ids
-from undrift.graphs.names import Names, plain_ids
+from undrift.graphs.names import Names, placed, plain_ids
 
 _SOME = 8  # rows by which a column may look like ids
 LEAVE_OUT = (
@@ -121,7 +121,7 @@ def read_tables(
     wanted = feature_columns(nodes, there, features, {id: "id", label: "label"}, time)
     check_columns(edges, table.column_names(edges), [source, target])
     ids, labels, moments, matrix = _read_nodes(nodes, id, label, time, wanted)
-    pairs, unknown, first = _read_edges(edges, source, target, _index(ids, nodes, id))
+    pairs, unknown, first = _read_edges(edges, source, target, placed(ids, id, nodes))
     rows = pairs.shape[1] + unknown
     if unknown and unknown_edges == "error":
         what = f"{unknown:,} of the {rows:,} edges in {edges} name a node that is not in {nodes}"
@@ -164,13 +164,12 @@ def read_table(
     graph = Graph.from_table(
         Table(cells, str(where)), id=id, neighbours=neighbours, encoding=encoding
     )
-    ids = as_texts(cells.get(id, range(graph.num_nodes)), f"column {id!r} of {where}")
-    _index(ids, where, id)
     labels = as_texts(given, f"column {label!r} of {where}")
     found, names = as_class_ids(labels, f"column {label!r} of {where}", classes)
     known = graph if label is None else graph.with_labels(torch.from_numpy(found))
     unseen = () if graph.encoding is None else tuple(graph.encoding.unseen(cells))
-    called, like_ids = plain_ids(ids), tuple(name for name in wanted if _counts(cells[name]))
+    called = np.arange(graph.num_nodes) if graph.names.nodes is None else graph.names.nodes
+    like_ids = tuple(name for name in wanted if _counts(cells[name]))
     repaired = Repairs(missing_labels=_missing(labels, classes), unseen=unseen, like_ids=like_ids)
     about: Any = {"repairs": repaired, "columns": tuple(wanted), "numbered": own is None}
     return TableGraph(known.named(Names(called, names)), called, names, **about)
@@ -224,19 +223,6 @@ def _read_nodes(
     return ids, labels, moments, np.concatenate(blocks)
 
 
-def _index(ids: list[str], path: object, column: str) -> dict[str, int]:
-    """The number of each id; an empty one, or one that stands twice, is an error."""
-    index: dict[str, int] = {}
-    for row, name in enumerate(ids):
-        if not name:
-            what = f"column {column!r} of {path} is empty in row {row + 1}"
-            raise InputError(f"{what}; give every node an id")
-        if index.setdefault(name, row) != row:
-            what = f"{name!r} stands twice in {path}, in rows {index[name] + 1} and {row + 1}"
-            raise InputError(f"the node id {what}; give every node one row")
-    return index
-
-
 def _read_edges(
     path: table.Where, source: str, target: str, index: Mapping[str, int]
 ) -> tuple[Array, int, str]:
@@ -274,9 +260,8 @@ def check_columns(path: object, there: Sequence[str], wanted: Sequence[str]) -> 
         if name not in there:
             near = get_close_matches(name, there, n=1)
             hint = f" (did you mean {near[0]!r}?)" if near else ""
-            shown = ", ".join(there[:20]) + (f" and {len(there) - 20} more" * (len(there) > 20))
             here = f" with {name}=... or --{name} ..." if name in _NAMED_BY else ""
-            way = f"name one of its columns{here}: {shown}"
+            way = f"name one of its columns{here}: {some_of(there, 20)}"
             raise InputError(f"{path} has no column {name!r}{hint}; {way}")
 
 

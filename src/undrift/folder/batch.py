@@ -12,14 +12,13 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from undrift.cells import is_table
+from undrift.cells import as_category, is_table
 from undrift.datasets.columns import Where, as_table, column_names, ignoring
 from undrift.datasets.readers import SUFFIXES as PYG
 from undrift.datasets.readers import read_npz, read_pyg
 from undrift.datasets.tables import Repairs, TableGraph, read_table, read_tables
 from undrift.datasets.tudataset import read_tudataset
 from undrift.errors import InputError
-from undrift.folder.classes import class_name
 from undrift.folder.columns import CHANGED, matched_columns
 from undrift.folder.record import Record, Scale
 from undrift.graphs import Encoding, Graph, Pooling
@@ -57,6 +56,12 @@ class Batch:
         numbered = ids is None and graph.nearest is not None
         ids = np.arange(graph.num_nodes) if ids is None else ids
         return cls(graph.numbered(), ids, names, numbered=numbered)
+
+    @classmethod
+    def of_tables(cls, found: TableGraph, columns: tuple[str, ...] | None = None) -> Batch:
+        """A graph of tables; without names of columns these are known by place."""
+        about = found.node_ids, found.class_names, columns, found.repairs
+        return cls(found.graph.numbered(), *about, numbered=found.numbered)
 
     @cached_property
     def labels(self) -> list[str]:
@@ -117,7 +122,7 @@ class LargeBatch:
         graph = GraphFolder(path)
         columns = graph.manifest.columns
         _check_columns(columns, graph.num_features, known, str(path))
-        names = map(class_name, graph.manifest.classes)
+        names = map(as_category, graph.manifest.classes)
         renamed = {c: known.aliases.get(name, name) for c, name in enumerate(names)}
         return cls(graph, renamed, str(path), columns, graph.manifest.repairs)
 
@@ -191,8 +196,7 @@ def read_batch(source: Source, known: Record, **how: Any) -> Batch:
     if isinstance(source, Batch):
         batch = source
     elif isinstance(source, TableGraph):
-        batch = Batch(source.graph.numbered(), source.node_ids, source.class_names)
-        batch = replace(batch, repairs=source.repairs, numbered=source.numbered)
+        batch = Batch.of_tables(source)
     elif not (files := _files(source)):
         graph = as_graph(source)
         if isinstance(source, Task):
@@ -225,7 +229,7 @@ def read_batch(source: Source, known: Record, **how: Any) -> Batch:
         batch = replace(batch, where=str(first) if isinstance(first, Path) else batch.where)
     if how.get("labelled", True):
         own_masks(batch.graph)
-    names = {c: class_name(name) for c, name in batch.class_names.items()}
+    names = {c: as_category(name) for c, name in batch.class_names.items()}
     names = {c: known.aliases.get(name, name) for c, name in names.items() if name != "-1"}
     width = known.width if batch.graph.names.unlinked else None  # the learner says how they differ
     _check_columns(batch.columns, width or batch.graph.num_features, known, batch.where)
@@ -288,9 +292,7 @@ def _from_tables(
         named |= {"source": reading.source, "target": reading.target, "features": features}
         how = {"undirected": reading.undirected, "unknown_edges": unknown_edges}
         found = read_tables(first, files[1], **named, **how)
-    graph = found.graph.numbered()
-    made = Batch(graph, found.node_ids, found.class_names, features, found.repairs)
-    return replace(made, numbered=found.numbered)
+    return Batch.of_tables(found, features)
 
 
 def _files(source: Source) -> list[Where]:

@@ -48,11 +48,10 @@ def card(record: Record, learner: Learner) -> str:
     counts = "" if record.private else " with counts"
     columns = "known by position" if record.columns is None else "known by name"
     files, given = "NODES EDGES", '("nodes.csv", "edges.csv")'
-    if learner.encoding_ is not None:  # tables have no edges
-        files, given = "TABLE", '"table.csv"'
     units = ", and the median and spread of every column" if record.scale == "robust" else ""
     names = "classes and columns"
-    if learner.encoding_ is not None:
+    if learner.encoding_ is not None:  # tables have no edges
+        files, given = "TABLE", '"table.csv"'
         units, names = ", and what columns mean", "classes, columns and categories, rare ones too"
     return f"""\
 # A learner of undrift

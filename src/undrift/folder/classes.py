@@ -12,10 +12,11 @@ from shlex import quote
 from typing import TYPE_CHECKING, TypeVar
 from unicodedata import normalize
 
+from undrift.cells import as_category
 from undrift.checks import checked
 from undrift.errors import InputError
 from undrift.folder.record import Record
-from undrift.formatting import counted
+from undrift.formatting import counted, some_of
 from undrift.learners.base import Learner
 from undrift.learners.small_classes import SmallClasses
 
@@ -34,14 +35,6 @@ WAYS = {  # what is done with small classes
 }
 
 _NOTHING = frozenset({"nan", "na", "n/a", "null", "none", "nil", "?", "-", "unknown", "unlabelled"})
-
-
-def class_name(text: str) -> str:
-    """A label as a name: without blanks around it, whole numbers without a point."""
-    text = text.strip()
-    whole, point, rest = text.partition(".")
-    number = point and whole.removeprefix("-").isdecimal() and rest and not rest.strip("0")
-    return whole if number else text
 
 
 def numbered(
@@ -137,17 +130,16 @@ def instead_of_small(
     return dict.fromkeys(few, POOL if small_classes == "pool" and pooled >= least_rows else "")
 
 
-def small_class_notes(
-    instead: Mapping[str, str], counts: Mapping[str, int], least_rows: int, where: str
-) -> list[str]:
+def small_class_notes(instead: Mapping[str, str], batch: AnyBatch, least_rows: int) -> list[str]:
     """A sentence about what was done with small classes; a batch of nothing else is an error."""
     if not instead:
         return []
+    counts = batch.counts
     if all(instead.get(name, name) == "" for name in counts):
         raise InputError(
-            f"no class of {where} has {least_rows} training nodes, so there is nothing to learn "
-            f"from it ({', '.join(map(repr, instead))}); give more of them at once; nothing was "
-            "changed"
+            f"no class of {batch.where} has {least_rows} training nodes, so there is nothing to "
+            f"learn from it ({', '.join(map(repr, instead))}); give more of them at once; nothing "
+            "was changed"
         )
     few = _list({name: counts[name] for name in instead})
     which = "it is" if len(instead) == 1 else "they are"
@@ -168,10 +160,9 @@ def left_small(record: Record) -> list[str]:
     ]
 
 
-def _list(few: Mapping[str, int], shown: int = 4) -> str:
-    parts = [f"class {name!r} with {counted(n, 'node')}" for name, n in list(few.items())[:shown]]
-    more = [f"{len(few) - shown} more such classes"] if len(few) > shown else []
-    return ", ".join([*parts, *more])
+def _list(few: Mapping[str, int]) -> str:
+    parts = [f"class {name!r} with {counted(n, 'node')}" for name, n in few.items()]
+    return some_of(parts, 4, "more such classes")
 
 
 def public_classes(learner: Learner) -> dict[str, int] | None:
@@ -179,7 +170,7 @@ def public_classes(learner: Learner) -> dict[str, int] | None:
     if getattr(learner, "account_", None) is None:
         return None
     private: PrivatePropagation = learner  # type: ignore[assignment]  # who has an account is one
-    ids = {class_name(name): c for name, c in private.class_ids.items()}
+    ids = {as_category(name): c for name, c in private.class_ids.items()}
     if len(ids) != len(private.class_list) or "" in ids:
         raise InputError(
             f"class_list has a name that is empty or stands twice: {list(private.class_list)}; "

@@ -14,7 +14,7 @@ from undrift.datasets.tables import check_named
 from undrift.errors import InputError
 from undrift.folder.classes import folded
 from undrift.folder.record import Record, Scale
-from undrift.formatting import counted
+from undrift.formatting import counted, some_of
 from undrift.graphs import Encoding, Scaling
 from undrift.graphs.scaling import check_given, odd_columns, scaling_given
 from undrift.learners.base import Learner
@@ -68,17 +68,14 @@ def _lacking(
         near = get_close_matches(folded(name), names, n=1, cutoff=0.75)
         if near:
             return f"rename {names[near[0]]!r} to {name!r}, if they are one"
-    filled = {name: neutral.get(name, 0.0) for name in lacking[:_SHOWN]}
+    filled = {name: neutral.get(name, 0.0) for name in lacking}
     cells = [f"{n!r} with {'nothing' if x is None else f'{x:.9g}'}" for n, x in filled.items()]
-    more = f" and {len(lacking) - _SHOWN} more with their centre" * (len(lacking) > _SHOWN)
-    return (
-        f"if nobody knows the numbers, add {', '.join(cells)}{more} in every row: it tells nothing"
-    )
+    shown = some_of(cells, _SHOWN, "more with their centre")
+    return f"if nobody knows the numbers, add {shown} in every row: it tells nothing"
 
 
 def _few(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(map(repr, names[:_SHOWN])) + more
+    return some_of([*map(repr, names)], _SHOWN)
 
 
 def read_scale(
@@ -131,22 +128,19 @@ def fixed_scale(
                 '["f", "m"]}'
             )
         few = encoding.rare(batch.some_features(), record.least_rows)
-        return record.scale or "robust", encoding, _rare(few, record.least_rows)
+        rare = "; ".join(f"{name!r}: {_few(few[name])}" for name in list(few)[:_SHOWN])
+        note = (
+            f"categories of fewer than {record.least_rows} rows ({rare}) stay by name, whoever is "
+            "erased; if a name could reveal somebody, make a new learner and give the list with "
+            "--scale"
+        )
+        return record.scale or "robust", encoding, [note] if few else []
     if record.scale is None and (batch.columns is None or has_noise(learner)):
         return "none", None, _notes(batch)
     how = record.scale or "robust"
     if isinstance(how, dict):
         return how, scaling_given(how, batch.columns, batch.graph.num_features), []
     return how, Scaling.of(batch.some_features()) if how == "robust" else None, []
-
-
-def _rare(few: Mapping[str, Sequence[str]], least: int) -> list[str]:
-    """What to know of categories that would tell of single rows."""
-    shown = "; ".join(f"{name!r}: {_few(values)}" for name, values in list(few.items())[:_SHOWN])
-    return [
-        f"categories of fewer than {least} rows ({shown}) stay by name, whoever is erased; if a "
-        "name could reveal somebody, make a new learner and give the list with --scale"
-    ] * bool(few)
 
 
 def neutral(learner: Learner, record: Record) -> dict[str, float | None]:
@@ -173,11 +167,10 @@ def _notes(batch: Batch | LargeBatch) -> list[str]:
     odd = odd_columns(batch.some_features())
     if not odd:
         return []
-    shown = ", ".join(f"{j} ({times:,.0f} times)" for j, times in list(odd.items())[:_SHOWN])
-    more = f" and {len(odd) - _SHOWN} more" if len(odd) > _SHOWN else ""
+    shown = some_of([f"{j} ({times:,.0f} times)" for j, times in odd.items()], _SHOWN)
     which, have = ("column", "has") if len(odd) == 1 else ("columns", "have")
     return [
-        f"{which} {shown}{more} of {batch.where}, counted from 0, {have} a far larger spread than "
+        f"{which} {shown} of {batch.where}, counted from 0, {have} a far larger spread than "
         "the others and may decide alone; if that is not meant, make a new learner with "
         'scale="robust" (--scale robust)'
     ]

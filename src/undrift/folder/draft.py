@@ -32,6 +32,7 @@ class Draft(Steps):
     """What is current, to be changed and committed; batches are graphs."""
 
     reads = frozenset({"id", "label", "source", "target", "undirected", "ignore", "neighbours"})
+    takes = reads | {"aliases", "small_classes", "unknown_edges"}
     content_hash, texts = staticmethod(content_hash), staticmethod(texts_of)
 
     learner: Learner
@@ -93,7 +94,6 @@ class Draft(Steps):
     def number(self, batch: Batch | LargeBatch) -> dict[str, int]:
         """The id of every class; those that are new get theirs here."""
         known = self.record.classes
-        check_listed(self.learner, batch.counts, batch.where)
         self.notes += look_alikes(batch.counts, known)
         ids = numbered(batch.counts, known, self.record.past_ids)
         width = batch.graph.num_features
@@ -120,9 +120,7 @@ class Draft(Steps):
                 for name in batch.repairs.like_ids
             ]
         rows, instead = self.learned_as(batch, small)
-        self.notes += classes.small_class_notes(
-            instead, batch.counts, self.record.least_rows, batch.where
-        )
+        self.notes += classes.small_class_notes(instead, batch, self.record.least_rows)
         self.notes += look_alikes(instead, self.record.classes)
         batch = replaced(batch, instead)
         if not self.record.private:
@@ -166,8 +164,6 @@ class Draft(Steps):
         if old is None:
             self._observe(new, progress)
             return
-        if erasing:
-            self.learner._must("forgets", "forget")
         held = self.held(old)
         before = self.task(old, held)
         self.remove(held)

@@ -16,10 +16,15 @@ from undrift.folder.columns import read_scale
 from undrift.folder.draft import Draft
 from undrift.folder.kinds import Folder
 from undrift.folder.plan_file import units_given
-from undrift.folder.predictions import Predictions, check_out, check_unknown, predicted
+from undrift.folder.predictions import (
+    Predictions,
+    check_out,
+    check_target,
+    check_unknown,
+    predicted,
+)
 from undrift.folder.record import Record
 from undrift.folder.store import COLUMNS
-from undrift.folder.target import check_target
 from undrift.learners.base import Learner
 from undrift.learners.registry import DEFAULT
 from undrift.learners.small_classes import bounded, has_noise
@@ -129,7 +134,7 @@ class LearnerFolder(Folder):
             if out is None or nodes is not None or unknown is not None:
                 raise InputError(
                     "a graph folder is predicted whole and into a file; give out='predictions.csv' "
-                    "and neither nodes nor unknown"
+                    "(--out) and neither nodes nor unknown (--nodes, --unknown)"
                 )
             names = draft.record.named(draft.learner.classes_)
             how: Any = {"probabilities": probabilities, "tell": self.tell, "progress": progress}
@@ -173,12 +178,6 @@ class LearnerFolder(Folder):
         index = None if nodes is None else found.places(nodes)
         answer: Tensor = getattr(draft.learner, what)(found.relabelled(known), index)
         return answer
-
-    def learner(self) -> Learner:
-        """The learner itself, to be used in memory; changes to it do not reach the folder."""
-        found: Learner = super().learner()
-        found.columns_ = self._loaded().record.columns or found.columns_
-        return found
 
     def read(self, batch: Source, *, labelled: bool = True, **reading: Any) -> Batch:
         """A batch as a verb would read it."""

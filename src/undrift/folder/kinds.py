@@ -169,9 +169,11 @@ class Folder:
 
     def learner(self) -> Any:
         """The learner itself, to be used in memory; changes to it do not reach the folder."""
-        found = self._loaded().learner
-        found.batches_ = None  # which batches are in stays here, in the record
-        return found
+        draft = self._loaded()
+        draft.learner.batches_ = None  # which batches are in stays here, in the record
+        if draft.record.columns:
+            draft.learner.columns_ = draft.record.columns
+        return draft.learner
 
     def exactness(self) -> float | None:
         """How far rounding may have moved scores (`Learner.exactness`); None for whole numbers."""

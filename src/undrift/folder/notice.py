@@ -31,19 +31,16 @@ def graded(learner: Learner, task: Task, record: Record) -> dict[str, Any]:
     if learner.classes_ and others.numel() >= max(record.least, 1):  # else it tells of each
         with suppress(InputError):  # this method cannot tell
             novelty = learner.novelty(task.graph, others)
-            facts["noticed"] = counted_strange(novelty, record, linked=is_linked(task.graph))
+            facts["noticed"] = counted_strange(novelty, record, task.graph)
     return facts
 
 
-def is_linked(graph: Graph) -> bool:
-    """Whether a graph is a table whose rows were linked to their nearest."""
-    return graph.nearest is not None and graph.num_edges > 0
-
-
 def counted_strange(
-    novelty: Any, record: Record, rate: float = ALARMS, *, linked: bool = False
+    novelty: Any, record: Record, graph: Graph, rate: float | None = None
 ) -> Noticed:
-    """How many nodes are stranger than all but this share of known ones."""
+    """How many nodes of a graph are stranger than all but this share of known ones."""
+    rate = ALARMS if rate is None else rate
+    linked = graph.nearest is not None and graph.num_edges > 0  # a table, its rows to their nearest
     strange = int((novelty > 1 - rate).sum())
     expected = record.entry.foretold
     rough = tuple(note for note in expected.notes if "rows" in note) if expected else ()

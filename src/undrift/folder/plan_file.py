@@ -9,7 +9,7 @@ from typing import Any
 from undrift.checks import checked
 from undrift.errors import InputError, unknown_name
 from undrift.folder.columns import read_scale
-from undrift.folder.record import Record, Scale
+from undrift.folder.record import Record
 from undrift.graphs import Encoding
 from undrift.learners.base import Learner
 from undrift.propagation.plan import UNITS, plan_text
@@ -41,30 +41,23 @@ def units_given(plan: Any, learner: Learner) -> dict[str, Any]:
     there = json.loads(text)
     found = {name: there[name] for name in UNITS if there.get(name) is not None}
     try:
-        if "columns" in found:
-            found["columns"] = _columns(found["columns"])
-        if "scale" in found:
-            found["scale"] = _units(found["scale"], found.get("columns"), learner)
+        columns: Any = found.get("columns")
+        if columns is not None:
+            found["columns"] = columns = checked("columns", tuple[str, ...], columns)
+            if len(set(columns)) < len(columns):
+                raise InputError(f"columns must be different names, not {[*columns]}")
+        if (scale := found.get("scale", "none")) != "none":
+            if not isinstance(scale, Mapping):
+                must = "none, or say units by the names of columns"
+                raise InputError(f"scale must be {must}, not {scale!r}")
+            for name in scale if columns is not None else ():
+                if name not in columns:
+                    raise unknown_name("column in scale", name, columns)
+            found["scale"] = read_scale(scale, learner)
         return found
     except InputError as error:
         where = "the plan" if text == plan else plan
         raise InputError(f"{where} cannot be used: {error}") from error
-
-
-def _columns(value: Any) -> tuple[str, ...]:
-    names: tuple[str, ...] = checked("columns", tuple[str, ...], value)
-    if len(set(names)) < len(names):
-        raise InputError(f"columns must be different names, not {[*names]}")
-    return names
-
-
-def _units(value: Any, columns: tuple[str, ...] | None, learner: Learner) -> Scale | None:
-    if value != "none" and not isinstance(value, Mapping):
-        raise InputError(f"scale must be none, or say units by the names of columns, not {value!r}")
-    for name in () if value == "none" else value:
-        if columns is not None and name not in columns:
-            raise unknown_name("column in scale", name, columns)
-    return read_scale(value, learner)
 
 
 def _scale(record: Record, learner: Learner) -> Any:

@@ -18,12 +18,13 @@ from undrift.cells import as_list, as_text
 from undrift.datasets.tables import Repairs
 from undrift.errors import InputError
 from undrift.folder.batch import Array, Batch
-from undrift.folder.notice import ALARMS, counted_strange, is_linked
+from undrift.folder.notice import counted_strange
 from undrift.folder.record import Noticed, Record
-from undrift.folder.target import check_target
+from undrift.folder.store import HEAD, LEARNER
 from undrift.formatting import class_columns, counted
 from undrift.learners.base import Learner
 from undrift.learners.reading import alarm_rate
+from undrift.scale.graph_folder import MANIFEST
 from undrift.scale.learning import no_probabilities
 from undrift.storage.files import make_folder, write_atomically
 
@@ -182,13 +183,9 @@ def predicted(
         asked = torch.from_numpy(strange) if index is None else torch.as_tensor(index)[strange]
         grouped[strange] = [f"group {n + 1}" for n in learner.groups(batch.graph, asked).tolist()]
         made = replace(made, groups=grouped.tolist())
-    rate = ALARMS if unknown is None else unknown
-    noticed = (
-        None
-        if novelty is None
-        else counted_strange(novelty, record, rate, linked=is_linked(batch.graph))
-    )
-    return replace(made, repairs=batch.repairs, noticed=noticed)
+    if novelty is not None:
+        made = replace(made, noticed=counted_strange(novelty, record, batch.graph, unknown))
+    return replace(made, repairs=batch.repairs)
 
 
 def check_unknown(unknown: float | None, *, groups: bool = False) -> None:
@@ -206,6 +203,25 @@ def check_out(path: Path, source: Any = ()) -> None:
         raise InputError(f"predictions are written as .csv or .parquet, not as {path.name!r}")
     check_target(path, source)
     make_folder(path.parent)
+
+
+def check_target(path: str | Path, source: Any = ()) -> None:
+    """Refuse a file of a learner's or a graph's folder, and a file of `source`, a batch or more."""
+    path = Path(path)
+    for folder in (*path.absolute().parents[:2], *path.resolve().parents[:2]):
+        learner = (folder / LEARNER).exists() and (folder / HEAD).exists()
+        if learner or (folder / MANIFEST).exists():
+            raise InputError(
+                f"{path} would lie in {folder}, whose files are those of a "
+                f"{'learner' if learner else 'graph'}; write it into another folder"
+            )
+    for each in source if isinstance(source, list | tuple) else [source]:
+        if isinstance(each, list | tuple):
+            check_target(path, each)
+            continue
+        there = isinstance(each, str | Path) and path.exists() and Path(each).exists()
+        if there and path.samefile(each):
+            raise InputError(f"{path} is what is read, and would be gone; write to another file")
 
 
 def write_table(path: Path, rows: Iterable[Sequence[Any]], kinds: dict[str, str]) -> None:

@@ -13,10 +13,9 @@ import numpy as np
 from undrift.errors import InputError
 from undrift.folder.hashing import node_hashes
 from undrift.folder.kinds import Folder
-from undrift.folder.predictions import check_out, write_table
+from undrift.folder.predictions import check_out, check_target, write_table
 from undrift.folder.record import Held, Record
 from undrift.folder.step import Step, Steps
-from undrift.folder.target import check_target
 from undrift.formatting import counted, size
 from undrift.privacy.audit import Audit, lines
 from undrift.privacy.rare import audit_items
@@ -78,7 +77,7 @@ def _who(node: object) -> tuple[str, str]:
 class ShopDraft(Steps):
     """What is current, to be changed and committed; batches are tables of clicks."""
 
-    reads = frozenset({"session", "item", "time", "in_order", "user", "period"})
+    reads = takes = frozenset({"session", "item", "time", "in_order", "user", "period"})
     texts = staticmethod(lambda record, learner: (card(record, learner),))
 
     learner: Recommender

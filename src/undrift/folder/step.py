@@ -57,6 +57,7 @@ class Steps:
     entered: list[Held] = field(default_factory=list)
 
     reads: ClassVar[frozenset[str]]  # what may be said about how to read a table
+    takes: ClassVar[frozenset[str]]  # and what else of a batch
     texts: ClassVar[Any]  # the card, the plan and the columns, as far as a kind has them
     fits: ClassVar[Callable[..., bool]]  # whether the learner of a state is what its record says
     read: ClassVar[Any]  # the batch that is meant; `whole`: a graph folder is taken too
@@ -91,17 +92,10 @@ class Steps:
     def take(self, reading: Mapping[str, Any]) -> Self:
         """Itself, with what was said about how to read tables on top of what is remembered."""
         said = {name: value for name, value in reading.items() if value is not None}
-        strange = set(said) - self.reads
-        others = {"aliases", "small_classes", "unknown_edges"}
-        if strange - others - type(self.record.reading).model_fields.keys():
-            raise InputError(
-                f"there is no argument {min(strange)!r}; take one of: "
-                f"{', '.join(sorted(self.reads | others))}"
-            )
-        if strange:
+        if strange := set(said) - self.reads:
             raise InputError(
                 f"{self.folder} learns from {self.record.row}s and reads nothing by "
-                f"{min(strange)!r}; leave it out"
+                f"{min(strange)!r}; leave it out, or take: {', '.join(sorted(self.takes))}"
             )
         if "ignore" in said:
             said["ignore"] = tuple(dict.fromkeys([*self.record.reading.ignore, *said["ignore"]]))

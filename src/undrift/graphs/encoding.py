@@ -13,8 +13,9 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from undrift.cells import MISSING, as_text, days, fits
+from undrift.cells import MISSING, as_category, as_text, days, fits
 from undrift.errors import InputError
+from undrift.formatting import some_of
 from undrift.graphs.scaling import FARTHEST, Array, Scaling, check_given
 from undrift.sparse import Csr
 
@@ -29,7 +30,6 @@ _DATE = re.compile(
     re.IGNORECASE,
 )
 _COMMA = re.compile(r"[+-]?(\d{1,3}([ ',.]\d{3})+([.,]\d+)?|\d*,\d+)")  # 36,5 and 1,200
-_WHOLE = re.compile(r"(-?\d+)\.0+")
 _GRID = 1024  # steps per unit that distances are measured in: then every sum is exact
 _AT_ONCE = 4_000_000  # distances that are held at a time: about 150 MB
 
@@ -94,7 +94,17 @@ class Encoding:
             what = f"lacks {', '.join(lacking[:6])}" if lacking else f"also has {strange[0]}"
             way = "add it with empty cells, if nobody knows them" if lacking else "leave it out"
             raise InputError(f"{where} {what}, unlike the columns that were learned; {way}")
-        parts = [_encoded(name, kind, cells[name], where) for name, kind in self.columns]
+        parts = []
+        for name, kind in self.columns:
+            texts = _texts(name, cells[name], where)
+            if not isinstance(kind, Number):
+                parts.append(np.eye(len(kind) + 2)[_places(kind, texts)])
+                continue
+            missing = [text in MISSING for text in texts]
+            pairs = zip(cells[name], missing, strict=True)
+            found = [kind.centre if no else _number(name, cell, where) for cell, no in pairs]
+            scaled = (np.array(found) - kind.centre) / kind.spread
+            parts.append(np.stack([np.clip(scaled, -FARTHEST, FARTHEST), missing], axis=1))
         return np.concatenate(parts, axis=1).astype(np.float32)
 
     def unseen(self, cells: Cells) -> list[str]:
@@ -135,17 +145,15 @@ class Encoding:
 
     def lines(self) -> list[str]:
         """A phrase per column of the table."""
-        return [f"{name}: {_shown_as(kind)}" for name, kind in self.columns]
+        return [
+            f"{name}: {kind.centre:.4g} +- {kind.spread:.3g}"
+            if isinstance(kind, Number)
+            else f"{name}: {some_of(kind, _SHOWN, between=' | ') or 'nothing yet'}"
+            for name, kind in self.columns
+        ]
 
     def __str__(self) -> str:
         return ", ".join(self.lines())
-
-
-def _shown_as(kind: Kind) -> str:
-    if isinstance(kind, Number):
-        return f"{kind.centre:.4g} +- {kind.spread:.3g}"
-    more = f" and {len(kind) - _SHOWN} more" * (len(kind) > _SHOWN)
-    return f"{' | '.join(kind[:_SHOWN])}{more}" or "nothing yet"
 
 
 def _given(name: str, each: Any) -> Kind:
@@ -172,7 +180,11 @@ def _shown(name: str, cells: Sequence[Any], where: str) -> Kind:
         numbers = [_number(name, cell, where) for cell in filled]
         known = Scaling.of(torch.tensor(numbers, dtype=torch.float64).unsqueeze(1))
         return Number(known.centre[0], known.spread[0])
-    if any(map(_is_date, {as_text(word): word for word in words}.values())):
+    dates = (
+        isinstance(word, date | time | timedelta) or fits(days, word) or _DATE.fullmatch(text)
+        for text, word in {as_text(word): word for word in words}.items()
+    )
+    if any(dates):
         way = "write an age or the days since an event, give a list of categories, or leave it out"
         raise InputError(f"column {name!r} of {where} holds dates, which are no numbers; {way}")
     commas = [as_text(word) for word in words if _COMMA.fullmatch(as_text(word))]
@@ -192,12 +204,6 @@ def _shown(name: str, cells: Sequence[Any], where: str) -> Kind:
     return tuple(values)
 
 
-def _is_date(cell: Any) -> bool:
-    if isinstance(cell, date | time | timedelta):
-        return True
-    return fits(days, cell) or (isinstance(cell, str) and bool(_DATE.fullmatch(cell.strip())))
-
-
 def _texts(name: str, cells: Sequence[Any], where: str) -> list[str]:
     """The cells of a column as text; what is no text and no number is refused."""
     odd = next((cell for cell in cells if isinstance(cell, _NO_CELLS)), None)
@@ -209,8 +215,7 @@ def _texts(name: str, cells: Sequence[Any], where: str) -> list[str]:
 
 def _plain(text: str) -> str:
     """A category as every tool writes it: 2 for 2.0, True for true or TRUE."""
-    whole = _WHOLE.fullmatch(text)
-    text = whole[1] if whole else text
+    text = as_category(text)
     return text.capitalize() if text.lower() in ("true", "false") else text
 
 
@@ -220,17 +225,6 @@ def _places(kind: tuple[str, ...], texts: Sequence[str]) -> list[int]:
     place = dict.fromkeys(MISSING, len(kind)) | place | {v: i for i, v in enumerate(kind)}
     found = {text: place.get(text, place.get(_plain(text), len(kind) + 1)) for text in set(texts)}
     return [found[text] for text in texts]
-
-
-def _encoded(name: str, kind: Kind, cells: Sequence[Any], where: str) -> Array:
-    texts = _texts(name, cells, where)
-    if not isinstance(kind, Number):
-        return np.eye(len(kind) + 2)[_places(kind, texts)]
-    missing = np.array([text in MISSING for text in texts])
-    pairs = zip(cells, missing, strict=True)
-    found = np.array([kind.centre if no else _number(name, cell, where) for cell, no in pairs])
-    scaled = np.clip((found - kind.centre) / kind.spread, -FARTHEST, FARTHEST)
-    return np.stack([scaled, missing], axis=1)
 
 
 def _number(name: str, cell: Any, where: str) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -29,7 +28,7 @@ from undrift.graphs.inputs import (
     class_numbers,
     listed_class_ids,
 )
-from undrift.graphs.names import NAMELESS, Names, plain_ids
+from undrift.graphs.names import NAMELESS, Names, placed, plain_ids
 from undrift.graphs.normalise import Operators
 from undrift.graphs.scaling import Scaling
 from undrift.machine import check_device
@@ -214,9 +213,7 @@ class Graph:
             encoding = Encoding.of(inputs, encoding, str(cells))
         features = as_features(encoding.matrix(inputs, str(cells)))
         words = as_texts(cells.get(id, ()), f"column {id!r} of {cells}")
-        twice = next((word for word, n in Counter(words).items() if n > 1), None)
-        if twice is not None:
-            raise InputError(f"the id {twice!r} stands twice in {cells}; give every row its own")
+        placed(words, id, cells)
         order = sorted(range(rows), key=words.__getitem__) if words else range(rows)
         near = Nearest(encoding, neighbours, torch.tensor(order).argsort())
         labels = None if target is None else listed_class_ids(cells[target], classes, target)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
@@ -51,6 +51,19 @@ def plain_ids(ids: list[str]) -> Array:
     if all(len(name) < 18 and name.isdecimal() and str(int(name)) == name for name in ids):
         return np.array(ids).astype(np.int64)
     return np.array(ids)
+
+
+def placed(ids: Sequence[str], column: str, where: object) -> dict[str, int]:
+    """The place of each id; an empty one, or one that stands twice, is an error."""
+    places: dict[str, int] = {}
+    for row, name in enumerate(ids):
+        if not name:
+            what = f"column {column!r} of {where} is empty in row {row + 1}"
+            raise InputError(f"{what}; give every node an id")
+        if places.setdefault(name, row) != row:
+            what = f"{name!r} stands twice in {where}, in rows {places[name] + 1} and {row + 1}"
+            raise InputError(f"the node id {what}; give every node one row")
+    return places
 
 
 def listed_nodes(nodes: Any) -> list[Any]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from undrift.formatting import counted, size
+from undrift.formatting import counted, size, some_of
 from undrift.learners.base import Learner
 from undrift.learners.kept import Inventory, KeptSum, unnamed
 from undrift.learners.small_classes import LEAST_ROWS, bounded
@@ -193,10 +193,9 @@ def _bound(learner: Learner) -> str:
 def _unjudged(learner: Learner, inventory: Inventory) -> Iterator[str]:
     found = unnamed(learner.learned_, inventory)
     if found:
-        few = [f"{name} ({' x '.join(map(str, s))})" for name, s in list(found.items())[:_SHOWN]]
-        more = [f"{len(found) - _SHOWN} more"] if len(found) > _SHOWN else []
+        few = [f"{name} ({' x '.join(map(str, shape))})" for name, shape in found.items()]
         yield (
-            f"{', '.join([*few, *more])} may be sums over rows, and {learner.name} does not say "
+            f"{some_of(few, _SHOWN)} may be sums over rows, and {learner.name} does not say "
             "(Learner._inventory)"
         )
     for each in inventory.sums:

@@ -39,9 +39,6 @@ def as_name(value: Any) -> str:
     """
     if isinstance(value, list | tuple | dict | set | bytes | np.ndarray):
         raise InputError(f"a name is one text or number, not {value!r}; give each its own place")
-    empty = isinstance(value, np.datetime64 | np.timedelta64) and np.isnat(value)
-    if empty or type(value).__name__ in ("NAType", "NaTType"):  # of pandas
-        return ""
     text = normalize("NFC", as_text(value).strip("\0 "))
     whole = _WHOLE.fullmatch(text) if text.endswith("0") else None
     return whole[1] if whole else text
@@ -399,10 +396,7 @@ def _times(values: Any, where: str) -> Array:
 
 
 def _periods(values: Any, where: str) -> Array:
-    try:
-        numbers = np.asarray(values, np.float64)
-    except (TypeError, ValueError):
-        numbers = np.array([np.nan])
+    numbers = np.array([float(each) if fits(float, each) else np.nan for each in values])
     if not np.all((numbers == np.round(numbers)) & (np.abs(numbers) < LARGEST)):
         raise InputError(f"the periods of {where} must be whole numbers, such as 202103")
     return numbers.astype(np.int64)

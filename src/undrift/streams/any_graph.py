@@ -34,9 +34,11 @@ _TAKEN = (
 )
 _MANY = "give a GraphSet, a list of graphs, a PyG dataset or Batch, or the path of a TUDataset"
 _ONE_TABLE = "take Graph.from_table(table, target=...), or give a pair (nodes, edges)"
+_PYG = "torch_geometric", "torch.utils.data.dataloader"
 _OTHER_PYG = {
     "HeteroData": "make one graph of it with data.to_homogeneous()",
     "TemporalData": "make a Data with x and edge_index of it",
+    "DataLoader": "give what it is made of: a Data, or graphs as in list(loader.dataset)",
 }
 
 
@@ -67,11 +69,7 @@ def as_graph(x: Any) -> Graph:
     if isinstance(x, Graph | Task):
         return x if isinstance(x, Graph) else x.graph
     if kind := _pyg_kind(x, *_OTHER_PYG):
-        raise InputError(f"a PyG {kind} is not one graph; {_OTHER_PYG[kind]}")
-    if any(kind.__name__ == "DataLoader" for kind in type(x).__mro__):
-        kind = type(x).__name__
-        way = "give what it was made of: a Data, or a list of graphs as in list(loader.dataset)"
-        raise InputError(f"a {kind} hands out parts of data, and a batch is learned whole; {way}")
+        raise InputError(f"a {kind} is not one graph; {_OTHER_PYG[kind]}")
     if isinstance(x, Mapping) and "edge_index" in x:
         x = SimpleNamespace(**{"x": None, **x})
     if are_graphs(x):
@@ -145,8 +143,8 @@ def are_graphs(x: Any) -> bool:
 
 
 def _pyg_kind(x: Any, *names: str) -> str:
-    """Which of these kinds of PyG it is; none without importing it."""
-    kinds = (k for k in type(x).__mro__ if k.__module__.startswith("torch_geometric"))
+    """Which of these kinds of PyG it is, or a loader of torch; none without importing it."""
+    kinds = (k for k in type(x).__mro__ if k.__module__.startswith(_PYG))
     return next((kind.__name__ for kind in kinds if kind.__name__ in names), "")
 
 

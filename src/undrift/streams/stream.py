@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from undrift.errors import InputError
+from undrift.formatting import some_of
 from undrift.graphs import Graph, Scaling
 from undrift.graphs.inputs import check_mask
 from undrift.graphs.scaling import odd_columns, scaling_given
@@ -380,9 +381,8 @@ def scale_note(stream: TaskStream) -> str:
     odd = odd_columns(stream.graph.features[stream.nodes([0])])
     if not odd:
         return ""
-    shown = ", ".join(f"{j} ({times:,.0f} times)" for j, times in list(odd.items())[:_SHOWN])
-    more = f" and {len(odd) - _SHOWN} more" if len(odd) > _SHOWN else ""
-    what = f"far larger than the others, counted from 0: column{'s' * (len(odd) > 1)} {shown}{more}"
+    shown = some_of([f"{j} ({times:,.0f} times)" for j, times in odd.items()], _SHOWN)
+    what = f"far larger than the others, counted from 0: column{'s' * (len(odd) > 1)} {shown}"
     way = 'scale="robust" puts all columns into units of their spread'
     return f'{what}, which may decide alone; {way}, and scale="none" says that it is meant'
 
