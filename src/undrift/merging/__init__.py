@@ -21,15 +21,7 @@ RULES = Registry("merging rule", "undrift.merging", {"ham": "undrift.merging.ham
 (True, False)
 """
 
-# by which runs and states of before name those of the paper's ablation
-_MOVED = {
-    "undrift.merging.fisher:Fisher": "fisher",
-    "undrift.merging.fisher:FlooredFisher": "floored-fisher",
-    "undrift.merging.regmean:RegMean": "regmean",
-    "undrift.merging.weights:Average": "average",
-    "undrift.merging.weights:MagMax": "magmax",
-    "undrift.merging.weights:Ties": "ties",
-}
+_MOVED = "undrift.merging."  # before module and class, in runs and states of before
 
 
 def merging_rule(name: str) -> type[Merger]:
@@ -38,7 +30,8 @@ def merging_rule(name: str) -> type[Merger]:
     >>> merging_rule("ham").display
     'HAM'
     """
-    found: type[Merger] = RULES.load(_MOVED.get(name, name))
+    kind = name.rpartition(":")[2].lower() if name.startswith(_MOVED) else name
+    found: type[Merger] = RULES.load({"flooredfisher": "floored-fisher"}.get(kind, kind))
     for part in ("name", "display", "empty", "observe", "merge"):
         if not hasattr(found, part):
             raise InputError(
