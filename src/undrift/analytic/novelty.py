@@ -13,8 +13,9 @@ from torch import Tensor
 from undrift.analytic.calibration import noise_of
 from undrift.analytic.rounding import likely
 from undrift.analytic.selection import solution_at
+from undrift.analytic.solve import ThinStatistics
 from undrift.analytic.statistics import chunks
-from undrift.analytic.thin_sums import AnySums, ThinStatistics
+from undrift.analytic.thin_sums import AnySums
 from undrift.typing import Rows
 
 _RIDGE = 1.0  # of the mean variance within classes

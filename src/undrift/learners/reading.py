@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any, ClassVar, Literal, Protocol, Self, final, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, final, get_args
 
 import torch
 from torch import Tensor
@@ -18,11 +18,13 @@ from undrift.errors import InputError, unknown_name
 from undrift.graphs import Encoding, Graph, Pooling, ReceptiveField, Scaling
 from undrift.learners.any_learner import AnyLearner
 from undrift.learners.nodes import Nodes, node_index
-from undrift.learners.novelty import Judged
 from undrift.learners.parameters import Device, Seed
 from undrift.sharing import is_shared
 from undrift.streams.any_graph import as_graph, with_class_ids
 from undrift.typing import Progress, silent
+
+if TYPE_CHECKING:
+    from undrift.learners.novelty import Judged
 
 EXACT = 1e-9
 """How far scores may be from those of one training, over the largest, and be called exact."""
