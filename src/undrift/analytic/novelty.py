@@ -166,8 +166,8 @@ class Strangeness:
             middle, scale = self._middle_and_scale
             found = (distances - middle) / scale
         else:
-            at, *told = self._by_noise
-            middles, scales = (interpolated(noise.to(at), at, each) for each in told)
+            at, *curves = self._by_noise
+            middles, scales = (interpolated(noise.to(at), at, each) for each in curves)
             found = (distances - middles) / scales.exp()
         beyond = (found.abs() - _FAR).clamp(min=0).log1p()
         return found.clamp(-_FAR, _FAR) + _BEYOND * found.sign() * beyond

@@ -248,12 +248,10 @@ class AdditiveLearner(Novel, Learner, Generic[P, S, A]):
         What is counted beside rows (such as edges) is counted in the whole batch either way.
         A method without a function of its own has `ClassSums` of the plan's rows.
         """
-        progress("accumulate", 0, 1)
         nodes = task.training(within)
         targets, inputs = one_hot(task.labels[nodes], task.classes), (plan, task, within)
         rows = partial(plan.rows_of, task.graph, nodes)
         sums = once(lambda: ClassSums.of(rows(), targets), "class sums", *inputs)
-        progress("accumulate", 1, 1)
         return task.classes, cast("S", sums)
 
     @abstractmethod
@@ -344,9 +342,16 @@ class AdditiveLearner(Novel, Learner, Generic[P, S, A]):
     def _learn(self, task: Task, progress: Progress) -> Known[P, S, A]:
         if self.learned_ is None:
             plan = self._plan(task, progress)
-            classes, sums = self._sums(plan, task, None, progress)
+            classes, sums = self._summed(plan, task, None, progress)
             return Known(classes, plan, sums)
-        return self.known.plus(*self._sums(self.known.plan, task, None, progress))
+        return self.known.plus(*self._summed(self.known.plan, task, None, progress))
+
+    @final
+    def _summed(self, plan: P, task: Task, within: Tensor | None, progress: Progress) -> Found[S]:
+        progress("accumulate", 0, 1)
+        found = self._sums(plan, task, within, progress)
+        progress("accumulate", 1, 1)
+        return found
 
     def take(self, plan: P, classes: tuple[int, ...], sums: S) -> Self:
         """Add the sums of a batch that were made elsewhere, such as from a graph in pieces.
@@ -377,11 +382,11 @@ class AdditiveLearner(Novel, Learner, Generic[P, S, A]):
                 "learn anew without it, or use propagation, which trains no encoder"
             )
         if after is None or changed is None:
-            old = self._sums(plan, before, None, progress)
+            old = self._summed(plan, before, None, progress)
             return known.less(old), Revision(int(before.train.sum()), 0, 0)
         was, now = map(plan.within_reach, (before.graph, after.graph), changed)
-        old = self._sums(plan, before, was, progress)
-        new = self._sums(plan, after, now, progress)
+        old = self._summed(plan, before, was, progress)
+        new = self._summed(plan, after, now, progress)
         rows = (was & before.train, now & after.train, after.train)
         return known.less(old, new), Revision(*(int(mask.sum()) for mask in rows))
 

@@ -276,7 +276,6 @@ class Hybrid(AdditiveLearner[HybridPlan, HybridSums, Solved]):
     def _sums(
         self, plan: HybridPlan, task: Task, within: Tensor | None, progress: Progress
     ) -> tuple[tuple[int, ...], HybridSums]:
-        progress("accumulate", 0, 1)
         h = plan.embedded(task.graph, task.training(within))
         inside: dict[str, AnySums] = {}
         encoded: dict[str, Border] = {}
@@ -289,7 +288,6 @@ class Hybrid(AdditiveLearner[HybridPlan, HybridSums, Solved]):
                 border = border.add(part, h[where], targets[where])
             encoded[name] = border
         edges, noise = edges_between(task, plan.rows), noise_by_class(task, plan.rows, within)
-        progress("accumulate", 1, 1)
         return task.classes, HybridSums(PropagationSums(inside, edges, noise), encoded)
 
     def _solve(

@@ -26,11 +26,6 @@ def node_index(nodes: Nodes | None, graph: Graph) -> Tensor:
     return as_nodes(nodes, graph.names.nodes, graph.num_nodes, by_id=False)
 
 
-def placed(graph: Graph, nodes: Nodes | None) -> tuple[Graph, Tensor | None]:
-    """The graph as nodes go by their number in it, and the numbers of these."""
-    return graph.numbered(), None if nodes is None else node_index(nodes, graph)
-
-
 def places_in_other(
     nodes: Sequence[int], ids: tuple[Ids, Ids] | None, graph: Graph
 ) -> tuple[int, ...]:

@@ -18,7 +18,7 @@ from undrift.analytic.left_out import NoveltyReport
 from undrift.analytic.novelty import Strangeness
 from undrift.analytic.statistics import one_hot
 from undrift.graphs import Graph, ReceptiveField
-from undrift.learners.nodes import Nodes, placed
+from undrift.learners.nodes import Nodes, node_index
 from undrift.learners.reading import Reading, alarm_rate
 from undrift.streams.task import Task
 
@@ -120,7 +120,8 @@ class Novel(Reading):
         strangeness = self.settle().known.strange
         if strangeness is None:
             return None
-        graph, index = placed(graph, nodes)
+        index = None if nodes is None else node_index(nodes, graph)
+        graph = graph.numbered()
         field = None if index is None else ReceptiveField.of(graph, index, SMOOTHED)
         inner, there = (graph, None) if field is None else (field.graph, field.nodes)
         scores, raw, noise = self._seen(strangeness, graph, there, scored=scored)

@@ -275,7 +275,9 @@ class Reading(AnyLearner):
     @final
     def _checked(self, graph: Any) -> Graph:
         found = as_graph(graph)
-        self._check_graph(found)
+        if not self.classes_:
+            raise InputError("nothing was observed yet; observe a batch before predicting")
+        self._check_width(found)
         return found
 
     @final
@@ -292,12 +294,6 @@ class Reading(AnyLearner):
         hops = None if is_shared() else self._hops(self.learned_, graph, index)
         field = None if hops is None else ReceptiveField.of(graph, index, hops)
         return (graph, index) if field is None else (field.graph, field.at)
-
-    @final
-    def _check_graph(self, graph: Graph) -> None:
-        if not self.classes_:
-            raise InputError("nothing was observed yet; observe a batch before predicting")
-        self._check_width(graph)
 
     @final
     def _check_width(self, graph: Graph) -> None:

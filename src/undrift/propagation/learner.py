@@ -146,10 +146,7 @@ class Propagation(RowSettings, AdditiveLearner[Plan, PropagationSums, Solved]):
     def _sums(
         self, plan: Plan, task: Task, within: Tensor | None, progress: Progress
     ) -> tuple[tuple[int, ...], PropagationSums]:
-        progress("accumulate", 0, 1)
-        sums = PropagationSums.of(plan, task, within)
-        progress("accumulate", 1, 1)
-        return task.classes, sums
+        return task.classes, PropagationSums.of(plan, task, within)
 
     def _solve(
         self, plan: Plan, classes: tuple[int, ...], sums: PropagationSums, progress: Progress
