@@ -566,11 +566,6 @@ def as_scipy(rows: Rows) -> sp.csr_matrix:
     return rows.to_scipy() if isinstance(rows, Csr) else sp.csr_matrix(rows.cpu().numpy())
 
 
-def is_finite(values: Tensor) -> bool:
-    """Where the sum is, all are, and nothing was written; large ones may add up to infinity."""
-    return bool(torch.isfinite(values.sum())) or bool(torch.isfinite(values).all())
-
-
 def row_index(rows: Tensor, count: int, what: str = "row") -> Tensor:
     """Indices of rows, or the places under a boolean mask, as int64; none outside `count`."""
     if rows.dtype == torch.bool:

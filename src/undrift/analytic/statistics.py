@@ -15,7 +15,6 @@ from undrift import ranks
 from undrift.analytic.additive import Additive
 from undrift.analytic.buffers import square
 from undrift.errors import InputError
-from undrift.sparse import is_finite
 from undrift.typing import Rows, SparseRows
 
 BUDGET_MB = 256
@@ -104,7 +103,7 @@ class RidgeStatistics(Additive):
                 f"{n} rows need targets of shape [{n}, outputs], not {tuple(targets.shape)}"
             )
         values = rows if isinstance(rows, Tensor) else rows.values
-        if not (is_finite(values) and is_finite(targets)):
+        if not (_finite(values) and _finite(targets)):
             raise InputError(
                 "rows or targets contain NaN or infinity; nothing was added, clean them and try "
                 "again"
@@ -138,6 +137,11 @@ def one_hot(labels: Tensor, classes: tuple[int, ...]) -> Tensor:
         strange = int(labels[~hits.any(dim=1)][0])
         raise InputError(f"label {strange} is not one of the classes {list(classes)}")
     return hits.double()
+
+
+def _finite(values: Tensor) -> bool:
+    """Whether no number is NaN or infinite: then their sum is not, unless it overflows."""
+    return bool(torch.isfinite(values.sum())) or bool(torch.isfinite(values).all())
 
 
 def chunks(rows: Rows, budget_mb: float = BUDGET_MB) -> Iterator[tuple[slice, Rows]]:
