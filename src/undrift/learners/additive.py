@@ -34,7 +34,7 @@ from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, Revision
 from undrift.learners.kept import Inventory, kept_sums
-from undrift.learners.nodes import Nodes, node_index
+from undrift.learners.nodes import Nodes, every_node
 from undrift.learners.novelty import NoisyRows, Novel, drifts
 from undrift.sharing import once
 from undrift.storage.state import pack, unpack
@@ -118,8 +118,8 @@ class ScoredRows(Generic[A]):
     @property
     @final
     def asked(self) -> Tensor:
-        """The nodes by their numbers."""
-        return node_index(self.nodes, self.graph)
+        """The nodes by their numbers, all of them too."""
+        return every_node(self.graph) if self.nodes is None else self.nodes
 
     def hops(self) -> int | Tensor | None:
         """How many hops away they look, all or each; None: at much of the graph."""

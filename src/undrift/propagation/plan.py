@@ -17,7 +17,7 @@ from undrift.checks import bytes_of, check_fields, check_regular
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.additive import RowPlan, ScoredRows
-from undrift.learners.nodes import node_index
+from undrift.learners.nodes import every_node
 from undrift.learners.parameters import check_not_negative, check_positive
 from undrift.propagation.features import TABLE, FeatureMap
 from undrift.propagation.mixes import Hops, Mix, Propagated
@@ -170,7 +170,7 @@ class Plan(RowPlan["Solved"]):
 
     def rows_of(self, graph: Graph, nodes: Tensor | None = None) -> Tensor:
         """The rows of the first feature variant, dense."""
-        return self.feature_map("mix").rows_of(graph, node_index(nodes, graph))
+        return self.feature_map("mix").rows_of(graph, every_node(graph) if nodes is None else nodes)
 
     @property
     def furthest(self) -> int | None:
