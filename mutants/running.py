@@ -41,7 +41,10 @@ BESIDE: dict[str, tuple[str, ...]] = {
         *("learners/test_loading.py", "learners/test_fields.py", "scale/test_learning.py"),
         *("propagation/test_propagation.py", "propagation/test_plan.py", "learners/test_ledger.py"),
     ),
-    "learners.novelty": ("analytic/test_novelty.py", "analytic/test_class_drift.py"),
+    "learners.novelty": (
+        *("analytic/test_novelty.py", "analytic/test_class_drift.py", "learners/test_carried.py"),
+        *("learners/test_living.py", "folder/test_notice.py"),
+    ),
     "learners.reading": ("analytic/test_novelty.py", "learners/test_fields.py"),
     "storage": ("folder/test_damage.py", "harness/test_found.py", "harness/test_faults.py"),
     "folder": ("cli/test_learner.py", "scale/test_learning.py", "harness/test_found.py"),

@@ -106,7 +106,7 @@ def _size(kept: KeptSum, candidates: Candidates) -> dict[str, Any]:
     others = int((~candidates.members).sum())
     size = {"rows": kept.count, "columns": kept.width, "others": others}
     if kept.seen is not None:
-        size["directions"] = int(kept.seen.directions.shape[1])
+        size["directions"] = kept.seen.rank
     return size
 
 

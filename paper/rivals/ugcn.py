@@ -84,8 +84,7 @@ class Ugcn(AdditiveLearner[LayerRows, ClassSums, Classifier]):
         self, plan: LayerRows, classes: tuple[int, ...], sums: ClassSums, progress: Progress
     ) -> Classifier:
         """`P mu_c` and `-mu_c^T P mu_c / 2`."""
-        means = sums.moment / sums.counts.clamp(min=1)
-        scatter = torch.addmm(sums.gram, sums.moment, means.T, alpha=-1)
-        scatter *= (1 - self.shrinkage) / max(float(sums.counts.sum()), 1.0)
+        means, scatter = sums.means, sums.products_around
+        scatter *= (1 - self.shrinkage) / sums.total
         weights = factorise(scatter, self.shrinkage).solve(means).contiguous()
         return Classifier(weights, -(means * weights).sum(dim=0) / 2)

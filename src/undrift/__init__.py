@@ -38,26 +38,4 @@ if TYPE_CHECKING:
 
 __version__ = "0.3.0.dev0"
 
-__all__, __dir__, __getattr__ = imported_late(
-    __name__,
-    "datasets.tables: read_tables",
-    "errors: InputError",
-    "evaluation.loop: evaluate",
-    "folder: load",
-    "folder.folder: LearnerFolder",
-    "graphs: Graph GraphSet LinkSet",
-    "learners.adr: Adr",
-    "learners.bare: Bare",
-    "learners.base: Learner",
-    "learners.joint: Joint",
-    "learners.private_propagation: PrivatePropagation",
-    "learners.reading: UNKNOWN",
-    "learners.registry: default_learner make_learner",
-    "propagation.learner: Propagation",
-    "streams.any_graph: as_graph as_graph_set graph_from_networkx",
-    "streams.arrange: arrange",
-    "streams.benchmarks: load_stream",
-    "streams.file: load_stream_file",
-    "streams.stream: TaskStream",
-    "streams.task: Task",
-)
+__all__, __dir__, __getattr__ = imported_late(__name__)

@@ -169,26 +169,31 @@ def note_once(about: str, sentence: str) -> None:
         logging.getLogger("undrift").warning("undrift: note: %s", sentence)
 
 
-@lru_cache(maxsize=64)
 def _written(where: str) -> dict[str, Any]:
     """What a class and its bases say in their source, read and not run: that would import torch."""
-    module, definition = _definition(where)
-    known: dict[str, Any] = {}
-    bases = {ast.unparse(base).partition("[")[0] for base in getattr(definition, "bases", ())}
-    # bases from other modules last: where both say something, theirs is nearer in undrift's classes
-    for node in sorted(module.body, key=lambda node: isinstance(node, ast.ImportFrom)):
-        if isinstance(node, ast.ClassDef) and node.name in bases:
-            known |= _written(f"{where.partition(':')[0]}:{node.name}")
-        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("undrift."):
-            for name in bases.intersection(alias.name for alias in node.names):
-                known |= _written(f"{node.module}:{name}")
-    return known | {
+    lines = (line for each in reversed(_lineage(where)) for line in _definition(each)[1].body)
+    return {
         ast.unparse(line.target): line.value.value
-        for line in definition.body
+        for line in lines
         if isinstance(line, ast.AnnAssign) and isinstance(line.value, ast.Constant)
     }
 
 
+@lru_cache(maxsize=64)
+def _lineage(where: str) -> list[str]:
+    """A class and its bases as Python asks them: one that several of them have comes after all."""
+    module, definition = _definition(where)
+    here = where.partition(":")[0]
+    places = {n.name: f"{here}:{n.name}" for n in module.body if isinstance(n, ast.ClassDef)}
+    for node in module.body:
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("undrift."):
+            places |= {alias.name: f"{node.module}:{alias.name}" for alias in node.names}
+    bases = (ast.unparse(base).partition("[")[0] for base in getattr(definition, "bases", ()))
+    every = [where, *(each for b in bases if b in places for each in _lineage(places[b]))]
+    return [each for i, each in enumerate(every) if each not in every[i + 1 :]]
+
+
+@lru_cache(maxsize=64)
 def _definition(where: str) -> tuple[ast.Module, ast.ClassDef | ast.FunctionDef]:
     """The class or the function at a `module:name`, as it is written, and the module around it."""
     module, _, name = where.partition(":")

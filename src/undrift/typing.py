@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
+from pathlib import Path
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -14,6 +16,7 @@ if TYPE_CHECKING:  # for readers and the type checker: this file imports nothing
     from undrift.sparse import Csr
 
 T = TypeVar("T")
+_EXPORTED = re.compile(r"^ +from ([\w.]+) import (\w+) as \2$", re.MULTILINE)
 
 SparseRows: TypeAlias = "Csr"
 Rows: TypeAlias = "Tensor | Csr"
@@ -41,25 +44,26 @@ def public_names(package: str) -> Callable[[], list[str]]:
 
 
 def imported_late(
-    package: str, *where: str
+    package: str,
 ) -> tuple[list[str], Callable[[], list[str]], Callable[[str], Any]]:
     """A package's `__all__`, `__dir__` and `__getattr__`: a name is imported when first used.
 
-    `where`: each `module: names`, for the names that come from it. Without any they are those of
-    the package's modules. Modules are found by their names in any case.
+    The names are those that its file gives the type checker, as `from module import name as name`.
+    Without any they are those of the package's modules. Modules are found by their names in any
+    case.
     """
     found = list(iter_modules(sys.modules[package].__path__))
     modules, packages = [each.name for each in found], [each.name for each in found if each.ispkg]
-    lines = (line.partition(":") for line in where)
-    names = {name: module for module, _, few in lines for name in few.split()}
+    source = Path(str(sys.modules[package].__file__)).read_text(encoding="utf-8")
+    names = {name: module for module, name in _EXPORTED.findall(source)}
 
     def look_up(name: str) -> Any:
         if name in names:
-            return getattr(import_module(f"{package}.{names[name]}"), name)
+            return getattr(import_module(names[name]), name)
         if name in modules:
             return import_module(f"{package}.{name}")
-        rooms = [f"{package}.{part}" for part in packages if name[0].isupper()]
-        there = [room for room in rooms if name in getattr(import_module(room), "__all__", ())]
+        inner = [f"{package}.{part}" for part in packages if name[0].isupper()]
+        there = [part for part in inner if name in getattr(import_module(part), "__all__", ())]
         hint = f"; it is {there[0]}.{name}" if there else ""
         raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")
 

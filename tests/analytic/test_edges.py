@@ -11,8 +11,9 @@ from undrift.analytic.border import Border
 from undrift.analytic.calibration import held_out_scores, noise_of
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.random_maps import Expansion, Fourier, Sketch
+from undrift.analytic.solve import Thin, ThinStatistics
 from undrift.analytic.statistics import RidgeStatistics
-from undrift.analytic.thin_sums import Thin, ThinStatistics, ThinSums
+from undrift.analytic.thin_sums import ThinSums
 
 
 def normal(*shape: int, seed: int = 0) -> Tensor:

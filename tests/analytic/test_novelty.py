@@ -15,7 +15,7 @@ from torch import Tensor
 from undrift import UNKNOWN, Graph, InputError, Propagation, make_learner
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.groups import grouped
-from undrift.analytic.left_out import NoveltyReport
+from undrift.analytic.left_out import NoveltyReport, without
 from undrift.analytic.novelty import Strangeness
 from undrift.analytic.statistics import one_hot
 from undrift.analytic.thin_sums import ThinSums
@@ -116,7 +116,7 @@ def test_without_a_class_is_nearly_as_if_it_had_never_come(rank: int, most: floa
     rows, labels = classes_of_four()
     targets, kept = one_hot(labels, (0, 1, 2, 3)), labels != 1
     every = sums_of(rows, targets, rank)
-    left, never = every.without(1), sums_of(rows[kept], targets[kept], rank).select([0, 2, 3])
+    left, never = without(every, 1), sums_of(rows[kept], targets[kept], rank).select([0, 2, 3])
     assert near(left.moment, never.moment)
     assert near(left.lengths, never.lengths)
     if not rank:

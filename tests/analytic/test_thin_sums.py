@@ -16,8 +16,9 @@ from undrift.analytic import thin_sums
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.rounding import of_rows
 from undrift.analytic.selection import solution_at
+from undrift.analytic.solve import Thin, ThinStatistics
 from undrift.analytic.statistics import one_hot
-from undrift.analytic.thin_sums import Thin, ThinStatistics, ThinSums
+from undrift.analytic.thin_sums import ThinSums
 from undrift.sparse import Csr
 
 NAMES = ("seen", "diagonal", "moment", "lengths", "counts")

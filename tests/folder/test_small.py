@@ -12,7 +12,7 @@ from torch.nn.functional import normalize
 
 from tests.folder.conftest import assert_same
 from undrift import InputError, LearnerFolder
-from undrift.analytic.thin_sums import Thin
+from undrift.analytic.solve import Thin
 from undrift.folder.classes import POOL
 from undrift.privacy.attacks import kept_sums
 from undrift.testing.graphs import tiny_graph

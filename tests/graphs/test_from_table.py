@@ -373,3 +373,6 @@ def test_one_patient_alone_and_against_others() -> None:
     beside = batch({name: table(24)[name] + table(6, 50)[name][1:2] for name in table(6)})
     assert alone.num_edges == 0
     assert learner.predict(alone).numel() == learner.predict(beside, [24]).numel() == 1
+    numbered = batch(table(24) | {"id": [100 + i for i in range(24)]})  # by ids that are numbers
+    for ask in (learner.predict, learner.scores, learner.novelty):
+        assert torch.allclose(ask(numbered, [105]).double(), ask(numbered)[5:6].double())

@@ -11,7 +11,7 @@ import torch
 from paper.merging.rule import Rule
 from undrift import InputError
 from undrift.analytic.border import Border
-from undrift.analytic.thin_sums import Thin
+from undrift.analytic.solve import Thin
 from undrift.learners.kept import unnamed
 from undrift.learners.registry import METHODS, make_learner, method_class
 from undrift.merging import RULES

@@ -77,18 +77,6 @@ class ClassSums(Rounded):
         """`[d, C]`: the squares around each class's mean."""
         return self.squares - self.moment.square() / self.counts.clamp(min=1)
 
-    def without(self, place: int) -> ClassSums:
-        """The sums of the other classes, as far as these tell.
-
-        Moments, squares and counts are exact, and so the diagonal of R. What R holds of the class
-        beside the diagonal is not kept: columns are taken to go together in it as in all others.
-        """
-        others = self.select([c for c in range(self.classes) if c != place])
-        every, left = self.scatter.sum(dim=1), others.scatter.sum(dim=1)
-        root = torch.where(every > 0, left / every.clamp(min=1e-300), 0.0).clamp(0, 1).sqrt()
-        within = self.products_around.mul_(torch.outer(root, root))
-        return replace(others, gram=within.addmm_(others.moment, others.means.T))
-
     def squares_along(self, directions: Tensor) -> Tensor:
         """`sum (z^T w)^2` over all rows z, for every column w."""
         return (directions * (self.gram @ directions)).sum(dim=0)

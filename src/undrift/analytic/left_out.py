@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
 
 from undrift.analytic.calibration import noise_of
+from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.novelty import Strangeness
 from undrift.analytic.thin_sums import AnySums, ThinSums
 
@@ -39,13 +43,43 @@ class NoveltyReport:
         return sum(shares) / len(shares) if shares else None
 
 
+def without(sums: AnySums, place: int) -> AnySums:
+    """The sums of the other classes, as far as these tell.
+
+    Moments, lengths and counts are exact, and with a whole Gram squares and the diagonal of R. What
+    R holds of the class beside the diagonal is not kept: columns are taken to go together in it as
+    in all others. Thin sums keep no column's squares per class: those are taken to go with the
+    class's mean, as in `balanced`.
+    """
+    others: Any = sums.select([c for c in range(sums.classes) if c != place])
+    if isinstance(sums, ClassSums):
+        every, left = sums.scatter.sum(dim=1), others.scatter.sum(dim=1)
+    else:
+        every, left = (each.moment.abs().sum(dim=1) for each in (sums, others))
+    share = torch.where(every > 0, left / every.clamp(min=1e-300), 0.0)
+    if isinstance(sums, ClassSums):
+        root = share.clamp(0, 1).sqrt()
+        gram = sums.products_around.mul_(torch.outer(root, root))
+        whole: ClassSums = replace(others, gram=gram.addmm_(others.moment, others.means.T))
+        return whole
+    squares = float(others.scatter.clamp(min=0).sum())
+    share = share * (squares / max(float(sums.within.diag @ share), 1e-300))
+    within, omega, means = sums.within.stretched(share.sqrt()), sums.directions(), others.means
+    thin: ThinSums = replace(
+        others,
+        seen=within.times(omega) + others.moment @ (means.T @ omega),
+        diagonal=within.diag + (others.moment * means).sum(dim=1),
+    )
+    return thin
+
+
 def left_out(sums: AnySums, place: int, alarms: float, *, rarity: bool = True) -> float:
     """The share of a class's drawn rows that are stranger to the others than all but `alarms`.
 
     The others' sums are not exactly those of a learner that never saw the class (`without`): how
     columns go together within a class is kept for all classes in one.
     """
-    others = sums.without(place)
+    others = without(sums, place)
     strange = Strangeness.of(others, rarity=rarity)
     covariance, widths = sums.score_covariance(strange.weights)
     rows = sums.means[:, place] @ strange.weights + widths[place].sqrt() * noise_of(covariance)

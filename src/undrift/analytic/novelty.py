@@ -13,8 +13,9 @@ from torch import Tensor
 from undrift.analytic.calibration import noise_of
 from undrift.analytic.rounding import likely
 from undrift.analytic.selection import solution_at
+from undrift.analytic.solve import ThinStatistics
 from undrift.analytic.statistics import chunks
-from undrift.analytic.thin_sums import AnySums, ThinStatistics
+from undrift.analytic.thin_sums import AnySums
 from undrift.typing import Rows
 
 _RIDGE = 1.0  # of the mean variance within classes
@@ -165,8 +166,8 @@ class Strangeness:
             middle, scale = self._middle_and_scale
             found = (distances - middle) / scale
         else:
-            at, *told = self._by_noise
-            middles, scales = (interpolated(noise.to(at), at, each) for each in told)
+            at, *curves = self._by_noise
+            middles, scales = (interpolated(noise.to(at), at, each) for each in curves)
             found = (distances - middles) / scales.exp()
         beyond = (found.abs() - _FAR).clamp(min=0).log1p()
         return found.clamp(-_FAR, _FAR) + _BEYOND * found.sign() * beyond

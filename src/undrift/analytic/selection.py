@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from undrift.analytic.solve import effective_ridge, factorise
+from undrift.analytic.solve import Thin, ThinStatistics, effective_ridge, factorise
 from undrift.analytic.statistics import RidgeStatistics
-from undrift.analytic.thin_sums import Thin, ThinStatistics
 
 GAMMAS: tuple[float, ...] = tuple(10.0 ** (k / 2) for k in range(-6, 5))
 """The ridges tried, relative to the mean diagonal: 0.001 to 100, two per decade."""

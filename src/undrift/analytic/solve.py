@@ -1,4 +1,4 @@
-"""From a sum to weights: a pure function, and the sum with the ridge that it is solved by."""
+"""From a sum to weights: of a whole R, of a thin one, and of a bank with its ridge."""
 
 from __future__ import annotations
 
@@ -98,6 +98,92 @@ def _copy(gram: Tensor, columns: Tensor | None) -> Tensor:
         rows = gram[columns[start : start + _BLOCK]]
         torch.gather(rows, 1, columns.expand(rows.shape[0], d), out=copy[start : start + _BLOCK])
     return copy
+
+
+@dataclass(frozen=True, eq=False)
+class Thin:
+    """`diag(diagonal) + factor factor^T` in place of R, for d columns and k directions."""
+
+    diagonal: Tensor
+    factor: Tensor
+
+    @property
+    def diag(self) -> Tensor:
+        """The diagonal of the matrix itself."""
+        return self.diagonal + self.factor.square().sum(dim=1)
+
+    def times(self, right: Tensor) -> Tensor:
+        """The product with a matrix; cost 4 d k columns operations."""
+        return self.diagonal.unsqueeze(1) * right + self.factor @ (self.factor.T @ right)
+
+    def stretched(self, by: Tensor) -> Thin:
+        """`E M E` with `E = diag(by)`."""
+        return Thin(self.diagonal * by.square(), self.factor * by.unsqueeze(1))
+
+    def plus(self, columns: Tensor) -> Thin:
+        """The matrix plus `columns columns^T`."""
+        return Thin(self.diagonal, torch.cat([self.factor, columns], dim=1))
+
+    def to_dense(self) -> Tensor:
+        """All `d x d` numbers."""
+        return torch.diag(self.diagonal) + self.factor @ self.factor.T
+
+
+@dataclass(frozen=True, eq=False)
+class ThinStatistics:
+    """As `RidgeStatistics`, with a `Thin` R. Q is `F mix`: class means are among its directions."""
+
+    matrix: Thin
+    mix: Tensor
+    count: int
+    energy: float
+
+    @classmethod
+    def of_classes(
+        cls, within: Thin, columns: Tensor, sizes: Tensor, count: int, energy: float
+    ) -> ThinStatistics:
+        """`R = within + columns columns^T`, and each column times its size in Q."""
+        directions = within.factor.shape[1]
+        mix = torch.cat([columns.new_zeros(directions, sizes.numel()), torch.diag(sizes)])
+        return cls(within.plus(columns), mix, count, energy)
+
+    def freedom_of_rows(self, freedom: float) -> float:
+        """Degrees of freedom that n rows can have, of those that the diagonal makes of them.
+
+        Directions that were not seen are a diagonal over all d columns, but n rows fill no more
+        than `m = n - k` of them. So 1 / f grows by `1 / m - 1 / d`, where m < d.
+        """
+        d, k = self.matrix.factor.shape
+        m = max(self.count - k, 1)
+        return freedom if m >= d or freedom <= 0 else 1 / (1 / freedom + 1 / m - 1 / d)
+
+    def squared_error(self, weights: Tensor) -> float:
+        """`sum w |y - W^T x|^2` over the rows of the sum, as far as R tells."""
+        along = self.matrix.factor.T @ weights
+        quadratic = (self.matrix.diagonal @ weights.square()).sum() + along.square().sum()
+        return float(quadratic - 2 * (along * self.mix).sum()) + self.energy
+
+    def solution(self, ridge: float, rows: Thin | None) -> tuple[Tensor, float]:
+        """W, and the degrees of freedom it uses: `tr (R + g I)^-1 rows`, or with R itself.
+
+        The inverse is `E (I - T^T T) E` with `E = (diag + g I)^-1/2` and `T = L^-1 F^T E`, for L
+        the Cholesky factor of `I + F^T E E F` (Sherman, Morrison and Woodbury). `W = E T^T L^-1
+        mix` cancels nothing; the identity as it is written lost up to seven digits. Cost: 2 d k^2 +
+        k^3 / 3 operations.
+        """
+        root = (self.matrix.diagonal + ridge).rsqrt()
+        leaning = root.unsqueeze(1) * self.matrix.factor
+        lower = factorise(leaning.T @ leaning, 1.0).lower
+        turned, mix = (
+            torch.linalg.solve_triangular(lower, right, upper=False)
+            for right in (leaning.T, self.mix)
+        )
+        asked = rows or self.matrix
+        seen = root.unsqueeze(1) * asked.factor
+        own = root.square() * (1 - turned.square().sum(dim=0))
+        rest = seen.square().sum() - (turned @ seen).square().sum()
+        weights: Tensor = root.unsqueeze(1) * (turned.T @ mix)
+        return weights, float((own * asked.diagonal).sum() + rest)
 
 
 @dataclass(frozen=True, eq=False)

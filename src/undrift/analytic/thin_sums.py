@@ -1,4 +1,4 @@
-"""`ThinSums`: class sums that see the Gram through a few random directions, and how R is then."""
+"""`ThinSums`: class sums that see the Gram through a few random directions."""
 
 from __future__ import annotations
 
@@ -15,99 +15,13 @@ from torch import Tensor
 from undrift.analytic.additive import Rounded
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.rounding import drawn, level, likely, of_rows, profile
-from undrift.analytic.solve import factorise
+from undrift.analytic.solve import Thin, ThinStatistics
 from undrift.analytic.statistics import BUDGET_MB, add_product_, pieces
 from undrift.typing import Rows
 
 _ON_CPU_MB = 16  # larger arrays are handed out by the system anew each time, page by page
 _ROUNDING = 1e-12  # of all squares: what is left within classes if nothing is
 _SHIFT = 1e-9  # of the mean diagonal: keeps directions that no row has from being divided by zero
-
-
-@dataclass(frozen=True, eq=False)
-class Thin:
-    """`diag(diagonal) + factor factor^T` in place of R, for d columns and k directions."""
-
-    diagonal: Tensor
-    factor: Tensor
-
-    @property
-    def diag(self) -> Tensor:
-        """The diagonal of the matrix itself."""
-        return self.diagonal + self.factor.square().sum(dim=1)
-
-    def times(self, right: Tensor) -> Tensor:
-        """The product with a matrix; cost 4 d k columns operations."""
-        return self.diagonal.unsqueeze(1) * right + self.factor @ (self.factor.T @ right)
-
-    def stretched(self, by: Tensor) -> Thin:
-        """`E M E` with `E = diag(by)`."""
-        return Thin(self.diagonal * by.square(), self.factor * by.unsqueeze(1))
-
-    def plus(self, columns: Tensor) -> Thin:
-        """The matrix plus `columns columns^T`."""
-        return Thin(self.diagonal, torch.cat([self.factor, columns], dim=1))
-
-    def to_dense(self) -> Tensor:
-        """All `d x d` numbers."""
-        return torch.diag(self.diagonal) + self.factor @ self.factor.T
-
-
-@dataclass(frozen=True, eq=False)
-class ThinStatistics:
-    """As `RidgeStatistics`, with a `Thin` R. Q is `F mix`: class means are among its directions."""
-
-    matrix: Thin
-    mix: Tensor
-    count: int
-    energy: float
-
-    @classmethod
-    def of_classes(
-        cls, within: Thin, columns: Tensor, sizes: Tensor, count: int, energy: float
-    ) -> ThinStatistics:
-        """`R = within + columns columns^T`, and each column times its size in Q."""
-        directions = within.factor.shape[1]
-        mix = torch.cat([columns.new_zeros(directions, sizes.numel()), torch.diag(sizes)])
-        return cls(within.plus(columns), mix, count, energy)
-
-    def freedom_of_rows(self, freedom: float) -> float:
-        """Degrees of freedom that n rows can have, of those that the diagonal makes of them.
-
-        Directions that were not seen are a diagonal over all d columns, but n rows fill no more
-        than `m = n - k` of them. So 1 / f grows by `1 / m - 1 / d`, where m < d.
-        """
-        d, k = self.matrix.factor.shape
-        m = max(self.count - k, 1)
-        return freedom if m >= d or freedom <= 0 else 1 / (1 / freedom + 1 / m - 1 / d)
-
-    def squared_error(self, weights: Tensor) -> float:
-        """`sum w |y - W^T x|^2` over the rows of the sum, as far as R tells."""
-        along = self.matrix.factor.T @ weights
-        quadratic = (self.matrix.diagonal @ weights.square()).sum() + along.square().sum()
-        return float(quadratic - 2 * (along * self.mix).sum()) + self.energy
-
-    def solution(self, ridge: float, rows: Thin | None) -> tuple[Tensor, float]:
-        """W, and the degrees of freedom it uses: `tr (R + g I)^-1 rows`, or with R itself.
-
-        The inverse is `E (I - T^T T) E` with `E = (diag + g I)^-1/2` and `T = L^-1 F^T E`, for L
-        the Cholesky factor of `I + F^T E E F` (Sherman, Morrison and Woodbury). `W = E T^T L^-1
-        mix` cancels nothing; the identity as it is written lost up to seven digits. Cost: 2 d k^2 +
-        k^3 / 3 operations.
-        """
-        root = (self.matrix.diagonal + ridge).rsqrt()
-        leaning = root.unsqueeze(1) * self.matrix.factor
-        lower = factorise(leaning.T @ leaning, 1.0).lower
-        turned, mix = (
-            torch.linalg.solve_triangular(lower, right, upper=False)
-            for right in (leaning.T, self.mix)
-        )
-        asked = rows or self.matrix
-        seen = root.unsqueeze(1) * asked.factor
-        own = root.square() * (1 - turned.square().sum(dim=0))
-        rest = seen.square().sum() - (turned @ seen).square().sum()
-        weights: Tensor = root.unsqueeze(1) * (turned.T @ mix)
-        return weights, float((own * asked.diagonal).sum() + rest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,25 +98,6 @@ class ThinSums(Rounded):
     def products_around(self) -> Tensor:
         """The products around the class means, through the directions."""
         return self.seen - self.moment @ (self.means.T @ self.directions())
-
-    def without(self, place: int) -> ThinSums:
-        """The sums of the other classes, as far as these tell: moments, lengths, counts exactly.
-
-        No column's squares are kept per class: they are taken to go with the class's mean, as in
-        `balanced`, and columns to go together in it as in all others.
-        """
-        others = self.select([c for c in range(self.classes) if c != place])
-        every, left = (each.moment.abs().sum(dim=1) for each in (self, others))
-        share = torch.where(every > 0, left / every.clamp(min=1e-300), 0.0)
-        squares = float(others.scatter.clamp(min=0).sum())
-        share = share * (squares / max(float(self.within.diag @ share), 1e-300))
-        within, omega = self.within.stretched(share.sqrt()), self.directions()
-        means = others.means
-        return replace(
-            others,
-            seen=within.times(omega) + others.moment @ (means.T @ omega),
-            diagonal=within.diag + (others.moment * means).sum(dim=1),
-        )
 
     def squares_along(self, directions: Tensor) -> Tensor:
         """`sum (z^T w)^2` over all rows z, for every column w, as far as the Gram was seen."""

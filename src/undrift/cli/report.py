@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from undrift.cli.console import name_damaged, progress_console, say, working
-
-if TYPE_CHECKING:
-    pass
 
 
 def report(folder: Path = Path("runs"), /, *, out: Path = Path("report")) -> None:

@@ -11,6 +11,4 @@ if TYPE_CHECKING:
     from undrift.encoders.encoder import Encoder as Encoder
     from undrift.encoders.training import Training as Training
 
-__all__, __dir__, __getattr__ = imported_late(
-    __name__, "architecture: Architecture", "encoder: Encoder", "training: Training"
-)
+__all__, __dir__, __getattr__ = imported_late(__name__)

@@ -13,6 +13,4 @@ if TYPE_CHECKING:
     from undrift.evaluation.loop import evaluate as evaluate
     from undrift.evaluation.matrix import AccuracyMatrix as AccuracyMatrix
 
-__all__, __dir__, __getattr__ = imported_late(
-    __name__, "detection: aupr auroc", "loop: Evaluation evaluate", "matrix: AccuracyMatrix"
-)
+__all__, __dir__, __getattr__ = imported_late(__name__)

@@ -12,7 +12,7 @@ from torch import Tensor
 from undrift.errors import InputError, unknown_name
 from undrift.graphs import Graph
 from undrift.learners.base import Learner
-from undrift.learners.registry import fitting_methods
+from undrift.learners.registry import RECOMMENDERS, REGISTRY
 from undrift.streams.stream import TaskStream
 
 Protocol = Literal["global", "local"]
@@ -103,7 +103,7 @@ def check_fits(learner: Any, stream: Any) -> None:
         way = "TaskStream.from_graph(data, base=2, increment=2), or load_stream(name)"
         raise InputError(f"{type(stream).__name__} is no stream of tasks; make one, as {way}")
     if learner.learns != stream.holds:
-        known = ", ".join(fitting_methods(stream.holds))
+        known = ", ".join((RECOMMENDERS if stream.holds == "sessions" else REGISTRY).names())
         raise InputError(
             f"method {learner.name!r} learns {learner.learns}, and stream {stream.name!r} holds "
             f"{stream.holds}; take one of: {known}"

@@ -12,6 +12,4 @@ if TYPE_CHECKING:
     from undrift.experiments.spec import RunSpec as RunSpec
     from undrift.experiments.store import load_records as load_records
 
-__all__, __dir__, __getattr__ = imported_late(
-    __name__, "run: execute prepare", "spec: RunSpec", "store: load_records"
-)
+__all__, __dir__, __getattr__ = imported_late(__name__)

@@ -170,15 +170,12 @@ def read_plan(path: str | Path) -> BenchPlan:
         if len(set(names)) < len(names):
             raise text.wrong(key, f"{key} names something twice; name each once")
     holds: dict[str, str] = {}
-    closed = []
     for name in given.streams:
         # a stream file is meant relative to the plan that names it
         stream = str(file.parent / name) if is_stream_file(name) else name
         with text.at(name):
             own = is_stream_file(name)
-            found = read_stream_file(stream) if own else stream_info(name)
-            holds[stream] = found.holds
-            closed += [] if found.opens else [stream]
+            holds[stream] = (read_stream_file(stream) if own else stream_info(name)).holds
     for name in given.methods:
         with text.at(name):
             learns = method_class(name).learns
@@ -201,7 +198,6 @@ def read_plan(path: str | Path) -> BenchPlan:
         rows=tuple(row for method in given.methods for row in _rows(method, given, text)),
         streams=tuple(holds),
         holds=holds,
-        closed=tuple(closed),
         seeds=tuple(given.seeds),
         protocol=given.protocol,
         arrive=tuple(arrivals),

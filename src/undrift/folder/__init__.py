@@ -13,9 +13,7 @@ if TYPE_CHECKING:
     from undrift.folder.recommender import RecommenderFolder as RecommenderFolder
     from undrift.learners.base import Learner
 
-__all__, __dir__, __getattr__ = imported_late(
-    __name__, "folder: LearnerFolder", "recommender: RecommenderFolder"
-)
+__all__, __dir__, __getattr__ = imported_late(__name__)
 __all__ += ["load"]
 
 

@@ -13,7 +13,7 @@ reach of a change, merging adds another learner's. Scores are the solution's of 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -26,17 +26,16 @@ from torch import Tensor
 from undrift.analytic.additive import Counted, arranged
 from undrift.analytic.class_drift import ClassDrift
 from undrift.analytic.class_sums import ClassSums
-from undrift.analytic.left_out import NoveltyReport
 from undrift.analytic.novelty import Strangeness
 from undrift.analytic.rounding import Linear
 from undrift.analytic.statistics import one_hot
+from undrift.analytic.thin_sums import AnySums
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.base import Learner, Revision
 from undrift.learners.kept import Inventory, kept_sums
-from undrift.learners.nodes import Nodes
-from undrift.learners.novelty import AROUND, LINKED, Judged, drifts, groups, judged, trusted
-from undrift.learners.reading import alarm_rate
+from undrift.learners.nodes import Nodes, every_node
+from undrift.learners.novelty import NoisyRows, Novel, drifts
 from undrift.sharing import once
 from undrift.storage.state import pack, unpack
 from undrift.streams.task import Masks, Task, is_digest_of, joined
@@ -54,16 +53,13 @@ class Answer(Protocol):
         """A column per class."""
 
 
-_ALIKE, _NOISY = 0.7, 1.2  # logarithms of noise: rows under one count as usual, over one in full
-_AGREE_FROM = 0.5  # homophily from which neighbours are taken to be of one class
-
 S = TypeVar("S", bound=Counted)
 A = TypeVar("A", bound=Answer)
 Found = tuple[tuple[int, ...], S]
 """Classes, and sums with a column for each."""
 
 
-class RowPlan(ABC, Generic[A]):
+class RowPlan(NoisyRows, Generic[A]):
     """What rows depend on beside their batch: a frozen dataclass that makes the rows of nodes.
 
     A plan must say `rows_of` and `furthest`. It may say four things more: what each node looks at
@@ -72,17 +68,11 @@ class RowPlan(ABC, Generic[A]):
     trained on a batch has its digest as `trained_on`: that batch cannot be forgotten.
     """
 
-    rare_columns: ClassVar[bool] = True
     num_features: int
 
     @abstractmethod
     def rows_of(self, graph: Graph, nodes: Tensor | None = None) -> Rows:
         """The rows of all nodes or of these (indices), in float64."""
-
-    @property
-    @abstractmethod
-    def furthest(self) -> int | None:
-        """How many hops away a row looks; None: at the whole graph."""
 
     def looks(self, graph: Graph, nodes: Tensor, hops: int) -> Tensor:
         """Whether the rows of these nodes look so many hops away."""
@@ -94,29 +84,13 @@ class RowPlan(ABC, Generic[A]):
         """The rows by which a solution scores these nodes (None: all): all columns, or some."""
         return ScoredRows(self, solution, graph, nodes, dtype)
 
-    def noise_rows(self, graph: Graph, nodes: Tensor, noise: Tensor) -> Tensor:
-        """About the rows of these nodes, were every node's features noise: the mean over hops."""
-        return summed_over_hops(graph, nodes, noise, self.furthest or 0)
-
-    def log_noise(self, graph: Graph, nodes: Tensor) -> Tensor | None:
-        """How much of a lone node's noise the rows of these nodes have, as a logarithm, if known.
-
-        Where it is, the sums have its mean over their rows as `usual_noise`.
-        """
-        return None
-
-    @property
-    @final
-    def neighbours_agree(self) -> bool:
-        """Whether their mean tells how strange a node is; so where nobody measured homophily."""
-        return bool(getattr(self, "homophily", 1.0) >= _AGREE_FROM)
-
     @final
     def within_reach(self, graph: Graph, changed: Tensor) -> Tensor:
         """A mask of the nodes whose rows look at one of these (a mask), and these.
 
         A row that looks k + 1 hops away lies behind one that looks k hops in the same direction,
-        as evidence grows with every hop. So the search goes ring by ring.
+        as evidence grows with every hop. So the search goes ring by ring. It is not that of a
+        `ReceptiveField`: it goes against the edges, and each ring asks who looks on.
         """
         if self.furthest is None:
             return torch.ones_like(changed)
@@ -131,15 +105,6 @@ class RowPlan(ABC, Generic[A]):
         return seen
 
 
-def summed_over_hops(graph: Graph, nodes: Tensor, columns: Tensor, hops: int) -> Tensor:
-    """`sum_k A^k C` at these nodes."""
-    held, total = columns, columns.clone()
-    for _ in range(hops):
-        held = graph.operator.times(held)
-        total += held
-    return total[nodes]
-
-
 @dataclass(frozen=True, eq=False)
 class ScoredRows(Generic[A]):
     """The rows by which a solution scores some nodes (None: all), made when they are used."""
@@ -149,6 +114,12 @@ class ScoredRows(Generic[A]):
     graph: Graph
     nodes: Tensor | None
     dtype: torch.dtype
+
+    @property
+    @final
+    def asked(self) -> Tensor:
+        """The nodes by their numbers, all of them too."""
+        return every_node(self.graph) if self.nodes is None else self.nodes
 
     def hops(self) -> int | Tensor | None:
         """How many hops away they look, all or each; None: at much of the graph."""
@@ -206,26 +177,24 @@ class Known(Generic[P, S, A]):
         assert self.solution is not None  # noqa: S101  # scores and state settle first
         return self.solution
 
+    @property
+    def scored_sums(self) -> AnySums | None:
+        """The class sums over the rows that the solution scores; None: there are none."""
+        found: AnySums | None = self.sums.scored(self.answer)
+        return found
+
+    def scored_rows(
+        self, graph: Graph, nodes: Tensor | None, dtype: torch.dtype = torch.float64
+    ) -> ScoredRows[A]:
+        """The rows by which the solution scores these nodes (None: all)."""
+        there, plan = None if nodes is None else nodes.to(graph.device), cast(RowPlan[A], self.plan)
+        return plan.scored_rows(self.answer, graph, there, dtype)
+
     @cached_property
     def strange(self) -> Strangeness | None:
         """How strange rows look to the sums; None where they are no class sums."""
-        sums = self.sums.scored(self.answer)
+        sums = self.scored_sums
         return None if sums is None else Strangeness.of(sums, rarity=self.plan.rare_columns)
-
-    def noise_beside(self, graph: Graph, nodes: Tensor | None) -> Tensor | None:
-        """`RowPlan.log_noise` less its mean over the rows that were learned; None: not known.
-
-        Rows about as noisy as those vary in more ways than noise, so they are taken to be alike.
-        """
-        there = torch.arange(graph.num_nodes, device=graph.device) if nodes is None else nodes
-        noise, usual = (
-            self.plan.log_noise(graph, there),
-            getattr(self.sums, "usual_noise", math.nan),
-        )
-        if noise is None or math.isnan(usual):
-            return None
-        more = (noise - usual).clamp(min=0)
-        return more * ((more - _ALIKE) / (_NOISY - _ALIKE)).clamp(0, 1)
 
     def plus(self, found: tuple[int, ...], sums: S) -> Known[P, S, A]:
         """With more sums, whose columns are these classes; learners side by side share them."""
@@ -251,7 +220,7 @@ class Known(Generic[P, S, A]):
         return Known(tuple(classes[i] for i in kept), self.plan, sums.select(kept))
 
 
-class AdditiveLearner(Learner, Generic[P, S, A]):
+class AdditiveLearner(Novel, Learner, Generic[P, S, A]):
     """A learner whose knowledge is a sum over rows that are a fixed function of their batch.
 
     What is known is a function of the rows that are in, to rounding: so it has every verb.
@@ -279,13 +248,10 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
         What is counted beside rows (such as edges) is counted in the whole batch either way.
         A method without a function of its own has `ClassSums` of the plan's rows.
         """
-        progress("accumulate", 0, 1)
-        train = task.train if within is None else task.train & within
-        nodes = train.nonzero().flatten()
+        nodes = task.training(within)
         targets, inputs = one_hot(task.labels[nodes], task.classes), (plan, task, within)
         rows = partial(plan.rows_of, task.graph, nodes)
         sums = once(lambda: ClassSums.of(rows(), targets), "class sums", *inputs)
-        progress("accumulate", 1, 1)
         return task.classes, cast("S", sums)
 
     @abstractmethod
@@ -310,62 +276,16 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
         """Scores up to a positive factor per node, where that costs less."""
         graph, index = self._narrowed(graph, nodes)
         with torch.no_grad():
-            return self._scored_rows(self.known, graph, index).scores(ranked=True).cpu()
-
-    @final
-    def novelty_report(self, alarms: float = 0.05) -> NoveltyReport | None:
-        """What would be detected of each class if it were unknown; None: sums do not tell.
-
-        >>> from undrift import Propagation
-        >>> from undrift.testing.graphs import tiny_stream
-        >>> first, second, _ = tiny_stream()
-        >>> len(Propagation().observe(first).observe(second).novelty_report().detected)
-        4
-        """
-        alarm_rate(alarms, "alarms")
-        if not self.classes_:
-            return None
-        known = self.settle().known
-        sums = known.sums.scored(known.answer)
-        if sums is None:
-            return None
-        found = NoveltyReport.of(sums, alarms, rarity=known.plan.rare_columns)
-        linked = (LINKED,) if self.encoding_ is not None else ()
-        return replace(found, notes=(*found.notes, *linked))
-
-    @final
-    def _judged(
-        self, graph: Graph, nodes: Nodes | None, *, scored: bool = False, ranked: bool = False
-    ) -> Judged | None:
-        strangeness = self.settle().known.strange
-        if strangeness is None:
-            return None
-        around = AROUND if ranked else trusted(self.known)
-        return judged(self, strangeness, graph, nodes, around, scored=scored)
-
-    @final
-    def _grouped(self, graph: Graph, nodes: Nodes) -> Tensor | None:
-        return None if self.settle().known.strange is None else groups(self, graph, nodes)
-
-    @final
-    def _scored_rows(
-        self,
-        learned: Known[P, S, A],
-        graph: Graph,
-        nodes: Tensor | None,
-        dtype: torch.dtype = torch.float64,
-    ) -> ScoredRows[A]:
-        there = None if nodes is None else nodes.to(self.device)
-        plan: RowPlan[A] = learned.plan
-        return plan.scored_rows(learned.answer, graph.to(self.device), there, dtype)
+            rows = self.known.scored_rows(graph.to(self.device), index)
+            return rows.scores(ranked=True).cpu()
 
     @final
     def _scores(self, learned: Known[P, S, A], graph: Graph, nodes: Tensor | None) -> Tensor:
-        return self._scored_rows(learned, graph, nodes).scores()
+        return learned.scored_rows(graph.to(self.device), nodes).scores()
 
     @final
     def _hops(self, learned: Known[P, S, A], graph: Graph, nodes: Tensor) -> int | Tensor | None:
-        return learned.plan.scored_rows(learned.answer, graph, nodes).hops()
+        return learned.scored_rows(graph, nodes).hops()
 
     @final
     def _temperature(self, learned: Known[P, S, A]) -> float | None:
@@ -396,7 +316,7 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
         which feature variant is used, or whether there is a solution. Cost: three solutions.
         """
         known = self.settle().known if self.classes_ else None
-        sums = None if known is None else known.sums.scored(known.answer)
+        sums = None if known is None else known.scored_sums
         if known is None or sums is None or not hasattr(known.answer, "weights"):
             return None
         noise = torch.Generator().manual_seed(0)
@@ -422,9 +342,16 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
     def _learn(self, task: Task, progress: Progress) -> Known[P, S, A]:
         if self.learned_ is None:
             plan = self._plan(task, progress)
-            classes, sums = self._sums(plan, task, None, progress)
+            classes, sums = self._summed(plan, task, None, progress)
             return Known(classes, plan, sums)
-        return self.known.plus(*self._sums(self.known.plan, task, None, progress))
+        return self.known.plus(*self._summed(self.known.plan, task, None, progress))
+
+    @final
+    def _summed(self, plan: P, task: Task, within: Tensor | None, progress: Progress) -> Found[S]:
+        progress("accumulate", 0, 1)
+        found = self._sums(plan, task, within, progress)
+        progress("accumulate", 1, 1)
+        return found
 
     def take(self, plan: P, classes: tuple[int, ...], sums: S) -> Self:
         """Add the sums of a batch that were made elsewhere, such as from a graph in pieces.
@@ -455,11 +382,11 @@ class AdditiveLearner(Learner, Generic[P, S, A]):
                 "learn anew without it, or use propagation, which trains no encoder"
             )
         if after is None or changed is None:
-            old = self._sums(plan, before, None, progress)
+            old = self._summed(plan, before, None, progress)
             return known.less(old), Revision(int(before.train.sum()), 0, 0)
         was, now = map(plan.within_reach, (before.graph, after.graph), changed)
-        old = self._sums(plan, before, was, progress)
-        new = self._sums(plan, after, now, progress)
+        old = self._summed(plan, before, was, progress)
+        new = self._summed(plan, after, now, progress)
         rows = (was & before.train, now & after.train, after.train)
         return known.less(old, new), Revision(*(int(mask.sum()) for mask in rows))
 

@@ -8,11 +8,7 @@ from typing import Any, ClassVar
 from undrift.encoders.training import Loss, Model, cross_entropy
 from undrift.learners.parameters import Positive
 from undrift.learners.parts.backbone import Grid
-from undrift.learners.parts.importance import (
-    PenaltyLearned,
-    loss_gradients,
-    with_penalty,
-)
+from undrift.learners.parts.importance import PenaltyLearned, loss_gradients, with_penalty
 from undrift.learners.parts.model_learner import ModelLearner, TaskTraining
 
 

@@ -19,14 +19,9 @@ from undrift.analytic.thin_sums import AnySums
 from undrift.encoders.encoder import Encoder
 from undrift.errors import InputError
 from undrift.graphs import Graph
-from undrift.learners.additive import (
-    AdditiveLearner,
-    Known,
-    RowPlan,
-    ScoredRows,
-    summed_over_hops,
-)
+from undrift.learners.additive import AdditiveLearner, Known, RowPlan, ScoredRows
 from undrift.learners.kept import KeptSum, facts_of
+from undrift.learners.novelty import summed_over_hops
 from undrift.learners.parameters import Positive
 from undrift.learners.parts.backbone import Backbone
 from undrift.learners.parts.expanded import base_encoder, embedded
@@ -281,9 +276,7 @@ class Hybrid(AdditiveLearner[HybridPlan, HybridSums, Solved]):
     def _sums(
         self, plan: HybridPlan, task: Task, within: Tensor | None, progress: Progress
     ) -> tuple[tuple[int, ...], HybridSums]:
-        progress("accumulate", 0, 1)
-        taken = task.train if within is None else task.train & within
-        h = plan.embedded(task.graph)[taken]
+        h = plan.embedded(task.graph, task.training(within))
         inside: dict[str, AnySums] = {}
         encoded: dict[str, Border] = {}
         for name, features in plan.rows.maps().items():
@@ -295,7 +288,6 @@ class Hybrid(AdditiveLearner[HybridPlan, HybridSums, Solved]):
                 border = border.add(part, h[where], targets[where])
             encoded[name] = border
         edges, noise = edges_between(task, plan.rows), noise_by_class(task, plan.rows, within)
-        progress("accumulate", 1, 1)
         return task.classes, HybridSums(PropagationSums(inside, edges, noise), encoded)
 
     def _solve(

@@ -30,25 +30,6 @@ Nodes = Literal["train", "all"]
 
 
 @dataclass(frozen=True, eq=False)
-class SeenThrough:
-    """`seen = R omega` and the diagonal of R, for directions omega `[d, k]` that all can draw."""
-
-    seen: Tensor
-    diagonal: Tensor
-    draw: Make
-
-    @property
-    def rank(self) -> int:
-        """Directions: k."""
-        return int(self.seen.shape[1])
-
-    @cached_property
-    def directions(self) -> Tensor:
-        """Omega."""
-        return self.draw()
-
-
-@dataclass(frozen=True, eq=False)
 class KeptSum:
     """One sum of a state, and how its rows are made.
 
@@ -77,7 +58,7 @@ class KeptSum:
     make_means: Make | None = field(default=None, repr=False)
     make_class_grams: Make | None = field(default=None, repr=False)
     counts: Tensor | None = field(default=None, repr=False)
-    seen: SeenThrough | None = field(default=None, repr=False)
+    seen: ThinSums | None = field(default=None, repr=False)
     column_facts: Callable[[], tuple[Tensor, Tensor]] | None = field(default=None, repr=False)
     current: bool = True
     exact: bool = True
@@ -191,7 +172,7 @@ def of_class_sums(
         make_gram=lambda: sums.gram,
         make_means=lambda: sums.moment,
         counts=sums.counts,
-        seen=SeenThrough(thin.seen, thin.diagonal, thin.directions) if thin else None,
+        seen=thin,
         column_facts=None if thin else lambda: facts_of(sums.gram),
         linear=linear,
     )

@@ -19,16 +19,16 @@ Ids = Sequence[int] | Sequence[str] | np.ndarray[Any, Any]
 """An id per node of a graph, none twice."""
 
 
+def every_node(graph: Graph) -> Tensor:
+    """The numbers of all nodes of a graph."""
+    return torch.arange(graph.num_nodes, device=graph.device)
+
+
 def node_index(nodes: Nodes | None, graph: Graph) -> Tensor:
     """The numbers of some nodes of a graph; None is all."""
     if nodes is None:
-        return torch.arange(graph.num_nodes, device=graph.device)
+        return every_node(graph)
     return as_nodes(nodes, graph.names.nodes, graph.num_nodes, by_id=False)
-
-
-def placed(graph: Graph, nodes: Nodes | None) -> tuple[Graph, Tensor | None]:
-    """The graph as nodes go by their number in it, and the numbers of these."""
-    return graph.numbered(), None if nodes is None else node_index(nodes, graph)
 
 
 def places_in_other(

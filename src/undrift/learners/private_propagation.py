@@ -207,10 +207,7 @@ class PrivatePropagation(RowSettings, AdditiveLearner[PrivatePlan, PrivateSums, 
         self, plan: PrivatePlan, task: Task, within: Tensor | None, progress: Progress
     ) -> tuple[tuple[int, ...], PrivateSums]:
         """No pure function, alone of all: it draws the noise, and charges `account_`, once."""
-        progress("accumulate", 0, 1)
-        found = self.released(self.summed(plan, task), self.account_)
-        progress("accumulate", 1, 1)
-        return found
+        return self.released(self.summed(plan, task), self.account_)
 
     def summed(self, plan: PrivatePlan, task: Task) -> ClippedSums:
         """The sums of a batch before noise, which they must get before they are kept."""

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any, ClassVar, Literal, Protocol, Self, final, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, final, get_args
 
 import torch
 from torch import Tensor
@@ -18,11 +18,13 @@ from undrift.errors import InputError, unknown_name
 from undrift.graphs import Encoding, Graph, Pooling, ReceptiveField, Scaling
 from undrift.learners.any_learner import AnyLearner
 from undrift.learners.nodes import Nodes, node_index
-from undrift.learners.novelty import Judged
 from undrift.learners.parameters import Device, Seed
 from undrift.sharing import is_shared
 from undrift.streams.any_graph import as_graph, with_class_ids
 from undrift.typing import Progress, silent
+
+if TYPE_CHECKING:
+    from undrift.learners.novelty import Judged
 
 EXACT = 1e-9
 """How far scores may be from those of one training, over the largest, and be called exact."""
@@ -273,7 +275,9 @@ class Reading(AnyLearner):
     @final
     def _checked(self, graph: Any) -> Graph:
         found = as_graph(graph)
-        self._check_graph(found)
+        if not self.classes_:
+            raise InputError("nothing was observed yet; observe a batch before predicting")
+        self._check_width(found)
         return found
 
     @final
@@ -290,12 +294,6 @@ class Reading(AnyLearner):
         hops = None if is_shared() else self._hops(self.learned_, graph, index)
         field = None if hops is None else ReceptiveField.of(graph, index, hops)
         return (graph, index) if field is None else (field.graph, field.at)
-
-    @final
-    def _check_graph(self, graph: Graph) -> None:
-        if not self.classes_:
-            raise InputError("nothing was observed yet; observe a batch before predicting")
-        self._check_width(graph)
 
     @final
     def _check_width(self, graph: Graph) -> None:

@@ -139,11 +139,6 @@ def registry_of(name: str) -> Registry:
     return RECOMMENDERS if name in RECOMMENDERS else REGISTRY
 
 
-def fitting_methods(learns: str) -> tuple[str, ...]:
-    """The names of the methods that learn graphs, or sessions."""
-    return (RECOMMENDERS if learns == "sessions" else REGISTRY).names()
-
-
 def method_class(name: str) -> type[Learner]:
     """The class behind a method's name; an unknown name prints the list, a broken one says why."""
     from undrift.learners.parameters import Parameters

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import torch
-
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.random_maps import Sketch
 from undrift.analytic.solve import solve
 from undrift.graphs import Graph
 from undrift.learners.additive import AdditiveLearner, Classifier, Known
+from undrift.learners.nodes import every_node
 from undrift.learners.parameters import Positive
 from undrift.learners.parts.backbone import Grid
 from undrift.learners.parts.expanded import DrawnRows
@@ -35,10 +34,9 @@ class HopRows(DrawnRows):
         return self.hops
 
     def _every(self, graph: Graph) -> Rows:
-        everyone = torch.arange(graph.num_nodes, device=graph.device)
         wide = graph.num_features > MOST_COLUMNS
         sketch = Sketch(graph.num_features, MOST_COLUMNS, self.seed) if wide else None
-        return Propagated("hop", self.hops).rows(graph, everyone, sketch)
+        return Propagated("hop", self.hops).rows(graph, every_node(graph), sketch)
 
 
 @dataclass(kw_only=True)

@@ -15,11 +15,7 @@ from undrift.encoders.training import Loss, Model, cross_entropy
 from undrift.graphs import Graph
 from undrift.learners.parameters import NotNegative
 from undrift.learners.parts.backbone import Grid
-from undrift.learners.parts.importance import (
-    PenaltyLearned,
-    loss_gradients,
-    with_penalty,
-)
+from undrift.learners.parts.importance import PenaltyLearned, loss_gradients, with_penalty
 from undrift.learners.parts.model_learner import ModelLearner, TaskTraining
 from undrift.sparse import Csr
 

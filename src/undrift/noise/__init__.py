@@ -10,6 +10,4 @@ if TYPE_CHECKING:
     from undrift.noise.gaussian import Accountant as Accountant
     from undrift.noise.release import Mechanism as Mechanism
 
-__all__, __dir__, __getattr__ = imported_late(
-    __name__, "gaussian: Accountant", "release: Mechanism"
-)
+__all__, __dir__, __getattr__ = imported_late(__name__)

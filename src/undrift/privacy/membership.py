@@ -12,7 +12,7 @@ import torch
 from scipy.sparse.linalg import LinearOperator, cg
 from torch import Tensor
 
-from undrift.learners.kept import SeenThrough
+from undrift.analytic.thin_sums import ThinSums
 
 _TINY = torch.finfo(torch.float64).tiny
 _SMALL, _SMOOTH, _FITTED = 1e-8, 0.1, 1e-3  # ridges, relative to the mean diagonal
@@ -174,9 +174,9 @@ class Seen:
     diagonal: Tensor
 
     @classmethod
-    def of(cls, kept: SeenThrough) -> Seen:
+    def of(cls, kept: ThinSums) -> Seen:
         """What a learner keeps."""
-        return cls(kept.seen.cpu(), kept.directions.cpu(), kept.diagonal.cpu())
+        return cls(kept.seen.cpu(), kept.directions().cpu(), kept.diagonal.cpu())
 
     @property
     def core(self) -> Tensor:

@@ -148,8 +148,7 @@ def training_rows(
     maps: Sequence[FeatureMap], task: Task, classes: tuple[int, ...], within: Tensor | None = None
 ) -> tuple[list[Rows], Tensor]:
     """The plain rows of training nodes (of those in `within`) by each map, and their targets."""
-    mask = task.train if within is None else task.train & within
-    nodes = mask.nonzero().flatten()
+    nodes = task.training(within)
     return plain_rows(maps, task.graph, nodes), one_hot(task.labels[nodes], classes)
 
 

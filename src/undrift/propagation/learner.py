@@ -59,6 +59,7 @@ class Propagation(RowSettings, AdditiveLearner[Plan, PropagationSums, Solved]):
 
     Z is a fixed function of the graph (`Propagated`), R and Q are sums over its rows (`ClassSums`).
     So W is the solution of joint training, whatever came, came back, was forgotten or merged.
+    With `epsilon` it is `PrivatePropagation`. Variants and cost: docs/methods/propagation.md.
 
     - `gamma`: a number; None chooses it from the sums (generalised cross-validation).
     - `balanced`: every class weighs the same; with False every node does.
@@ -68,8 +69,6 @@ class Propagation(RowSettings, AdditiveLearner[Plan, PropagationSums, Solved]):
     - `rank`: directions through which the Gram is seen (`ThinSums`); 0 keeps the whole Gram.
     - `sketch`: columns that rows are cut to, 0 keeps all; `fourier`: Fourier features beside them.
     - `plan`: a `Plan`, its JSON text or a file of it, in place of all settings from `mix` on.
-
-    With `epsilon` it is `PrivatePropagation`. Variants and cost: docs/methods/propagation.md.
 
     >>> from undrift.testing.graphs import tiny_stream
     >>> first, second, _ = tiny_stream()
@@ -147,10 +146,7 @@ class Propagation(RowSettings, AdditiveLearner[Plan, PropagationSums, Solved]):
     def _sums(
         self, plan: Plan, task: Task, within: Tensor | None, progress: Progress
     ) -> tuple[tuple[int, ...], PropagationSums]:
-        progress("accumulate", 0, 1)
-        sums = PropagationSums.of(plan, task, within)
-        progress("accumulate", 1, 1)
-        return task.classes, sums
+        return task.classes, PropagationSums.of(plan, task, within)
 
     def _solve(
         self, plan: Plan, classes: tuple[int, ...], sums: PropagationSums, progress: Progress

@@ -17,6 +17,7 @@ from undrift.checks import bytes_of, check_fields, check_regular
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.learners.additive import RowPlan, ScoredRows
+from undrift.learners.nodes import every_node
 from undrift.learners.parameters import check_not_negative, check_positive
 from undrift.propagation.features import TABLE, FeatureMap
 from undrift.propagation.mixes import Hops, Mix, Propagated
@@ -169,7 +170,7 @@ class Plan(RowPlan["Solved"]):
 
     def rows_of(self, graph: Graph, nodes: Tensor | None = None) -> Tensor:
         """The rows of the first feature variant, dense."""
-        return self.feature_map("mix").rows_of(graph, _asked(graph, nodes))
+        return self.feature_map("mix").rows_of(graph, every_node(graph) if nodes is None else nodes)
 
     @property
     def furthest(self) -> int | None:
@@ -248,26 +249,22 @@ class VariantRows(ScoredRows["Solved"]):
     @cached_property
     def rows(self) -> Rows:
         """All of them, before Fourier features."""
-        return self.features.plain(self.graph, _asked(self.graph, self.nodes), self.dtype)
+        return self.features.plain(self.graph, self.asked, self.dtype)
 
     def hops(self) -> int | Tensor | None:
         """Each node's own; None also where many nodes are asked for."""
-        return self.features.reach(self.graph, _asked(self.graph, self.nodes))
+        return self.features.reach(self.graph, self.asked)
 
     def scores(self, *, ranked: bool = False) -> Tensor:
         """By the weights; a ranking forms no row if it need not."""
         weights = self.solution.weights
         if ranked:
-            return self.features.ranking(self.graph, weights, _asked(self.graph, self.nodes))
+            return self.features.ranking(self.graph, weights, self.asked)
         return self.features.scored(self.rows, weights)
 
     def pieces(self) -> Iterator[Rows]:
         """With Fourier features, some rows at a time."""
         return (part for _, part in self.features.pieces(self.rows, 8))
-
-
-def _asked(graph: Graph, nodes: Tensor | None) -> Tensor:
-    return torch.arange(graph.num_nodes, device=graph.device) if nodes is None else nodes
 
 
 _parsed = lru_cache(maxsize=32)(Plan.from_json)

@@ -107,10 +107,8 @@ def summed(features: FeatureMap, rows: Rows, targets: Tensor) -> AnySums:
 
 def noise_by_class(task: Task, plan: Plan, within: Tensor | None = None) -> Tensor:
     """`Propagated.log_noise` of the labelled rows of a batch, added up for each class."""
-    train = task.train if within is None else task.train & within
-    nodes = train.nonzero().flatten()
-    targets: Tensor = one_hot(task.labels[nodes], task.classes).double()
-    return plan.log_noise(task.graph, nodes) @ targets
+    nodes = task.training(within)
+    return plan.log_noise(task.graph, nodes) @ one_hot(task.labels[nodes], task.classes)
 
 
 def edges_between(task: Task, plan: Plan | None = None) -> Tensor:

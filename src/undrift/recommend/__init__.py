@@ -23,11 +23,4 @@ if TYPE_CHECKING:
     from undrift.recommend.next_item import NextItem as NextItem
     from undrift.recommend.stream import SessionStream as SessionStream
 
-__all__, __dir__, __getattr__ = imported_late(
-    __name__,
-    "base: Recommender",
-    "baselines: ItemKnn LastItem Popularity",
-    "interactions: Histories Interactions as_interactions",
-    "next_item: Ease NextItem",
-    "stream: SessionStream",
-)
+__all__, __dir__, __getattr__ = imported_late(__name__)

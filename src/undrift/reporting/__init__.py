@@ -9,4 +9,4 @@ from undrift.typing import imported_late
 if TYPE_CHECKING:
     from undrift.reporting.figures.figure import Figure as Figure
 
-__all__, __dir__, __getattr__ = imported_late(__name__, "figures.figure: Figure")
+__all__, __dir__, __getattr__ = imported_late(__name__)

@@ -228,7 +228,7 @@ def noise_by_class(plan: BlockPlan) -> Tensor:
     assert plan.nodes is not None  # noqa: S101  # sums are of labelled nodes
     labels = torch.from_numpy(plan.places_of(plan.folder.labels[plan.nodes]))
     noise = torch.from_numpy(plan.load(EVIDENCE)[1][plan.nodes])
-    return noise @ one_hot(labels, tuple(range(_classes(plan)))).double()
+    return noise @ one_hot(labels, tuple(range(_classes(plan))))
 
 
 def count_edges(plan: BlockPlan, name: str) -> None:

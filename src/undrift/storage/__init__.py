@@ -11,6 +11,4 @@ if TYPE_CHECKING:
     from undrift.storage.files import save_state as save_state
     from undrift.storage.state import State as State
 
-__all__, __dir__, __getattr__ = imported_late(
-    __name__, "files: load_state save_state", "state: State"
-)
+__all__, __dir__, __getattr__ = imported_late(__name__)

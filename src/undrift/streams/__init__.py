@@ -14,11 +14,4 @@ if TYPE_CHECKING:
     from undrift.streams.stream import TaskStream as TaskStream
     from undrift.streams.task import Task as Task
 
-__all__, __dir__, __getattr__ = imported_late(
-    __name__,
-    "any_graph: as_graph as_graph_set",
-    "benchmarks: load_stream",
-    "file: load_stream_file",
-    "stream: TaskStream",
-    "task: Task",
-)
+__all__, __dir__, __getattr__ = imported_late(__name__)

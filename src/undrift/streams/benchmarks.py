@@ -44,11 +44,6 @@ class StreamInfo:
         return "sessions" if self.dataset.periods else "graphs"
 
     @property
-    def opens(self) -> bool:
-        """Whether it has classes, some of which may be still to come."""
-        return not self.dataset.periods
-
-    @property
     def title(self) -> str:
         """Its name for reading, without an option."""
         title = self.dataset.stream or self.dataset.title

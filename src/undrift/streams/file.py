@@ -48,11 +48,6 @@ class StreamFile:
         """What a learner of it learns: `graphs` or `sessions`."""
         return "graphs" if self.settings.sessions is None else "sessions"
 
-    @property
-    def opens(self) -> bool:
-        """Whether it has classes, some of which may be still to come."""
-        return self.settings.sessions is None
-
     def digests(self) -> dict[str, str]:
         """The SHA-256 of the toml and of every data file. Cost: reads all of them once."""
         found = {"toml": self.toml_sha256}

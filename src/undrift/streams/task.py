@@ -75,6 +75,11 @@ class Task:
         """A class id per node, -1 where it is unknown."""
         return self.graph.labelled()
 
+    def training(self, within: Tensor | None = None) -> Tensor:
+        """The training nodes, or those of them in a mask, by their numbers."""
+        mask = self.train if within is None else self.train & within
+        return mask.nonzero().flatten()
+
     def to(self, device: torch.device | str) -> Task:
         """The same task on another device; itself when it is there already."""
         graph = self.graph.to(device)

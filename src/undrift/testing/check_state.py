@@ -62,7 +62,7 @@ def _check_sum(kept: KeptSum, tasks: list[Task]) -> None:
     shape = (kept.count, kept.width)
     assert tuple(rows.shape) == shape, f"{what} says {shape} rows and columns, not {rows.shape}"
     if kept.seen is not None:
-        seen = rows.T @ (rows @ kept.seen.directions.cpu().double())
+        seen = rows.T @ (rows @ kept.seen.directions().cpu().double())
         _must_equal(kept.seen.seen, seen, f"{what}: what is seen of its rows")
         _must_equal(kept.seen.diagonal, rows.square().sum(dim=0), f"{what}: the diagonal")
     elif kept.gram is not None:
