@@ -24,7 +24,7 @@ T = TypeVar("T")
 IN_A_CLONE: dict[str, tuple[str, ...]] = {
     "undrift.commands": ("leakage", "results"),
     "undrift.engines": ("dask",),
-    "undrift.figures": ("plasticity", "drift", "surface", "matrices", "imbalance"),
+    "undrift.figures": ("accuracy-cost", "plasticity", "drift", "surface", "matrices", "imbalance"),
     "undrift.forms": ("dpcr", "ewc", "joint", "lwf", "mas", "twp"),
     "undrift.merging": ("average", "fisher", "floored-fisher", "magmax", "regmean", "ties"),
     "undrift.methods": ("al-gnn", "ugcn"),

@@ -51,7 +51,7 @@ class Strangeness:
     beyond five: more would say no more, and outweigh the neighbours.
 
     A row that averages fewer neighbours than those behind the sums varies more, and is strange by
-    that alone. So middle and scale are those of drawn rows with as much noise, where it is told.
+    that alone. So middle and scale are those of drawn rows with as much noise, where it is known.
 
     `between = M^T P M`, `covariance`: the covariance of a within classes, `widths`: each class's
     variance over it, `shares`: of all rows, `own`: what a summed row adds to its own `a` per unit

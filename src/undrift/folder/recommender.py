@@ -31,20 +31,20 @@ _KINDS = {"session": "VARCHAR", "rank": "BIGINT", "item": "VARCHAR", "score": "D
 class Clicks:
     """Interactions and what a sentence calls them; somebody in it is "session s17", "user u9".
 
-    `columns`: how a table was read. `told`: the same with users, where they were not observed and
+    `columns`: how a table was read. `with_users`: the same with users, where they were not observed and
     the table has them. `lost`: who is in the table and was forgotten since, so not in here.
     """
 
     clicks: Interactions
     where: str = "this batch"
     columns: dict[str, Any] = field(default_factory=dict)
-    told: Clicks | None = None
+    with_users: Clicks | None = None
     lost: tuple[str, ...] = ()
 
     def has(self, node: object) -> bool:
         """Whether this session, user or item is in it."""
         kind, name = _who(node)
-        clicks = (self.told or self).clicks
+        clicks = (self.with_users or self).clicks
         if kind == "user" and clicks.users is None:
             clicks.places(users=[name])  # which says what is missing
         return bool((getattr(clicks, f"{kind}s") == name).any())
@@ -54,7 +54,7 @@ class Clicks:
         gone: dict[str, Any] = {}
         for kind, name in map(_who, nodes):
             gone.setdefault(f"{kind}s", []).append(name)
-        left = self.told or self
+        left = self.with_users or self
         return replace(left, clicks=left.clicks.without(**gone), lost=())
 
     def names(self) -> list[str]:
@@ -105,7 +105,7 @@ class ShopDraft(Steps):
     def observed(self, source: Any, *, whole: bool = False) -> Clicks:
         """See `Steps.observed`: by its columns of then, and without rows that were forgotten since.
 
-        These are told by the hashes of names that the folder remembers.
+        The folder knows them by the hashes of names that it remembers.
         """
         held: Any = (held.columns for held in self.record.batches)
         for columns in {str(how): how for how in (self.columns, *held)}.values():
@@ -115,8 +115,8 @@ class ShopDraft(Steps):
                     batch = self.left_of(batch)
                 if batch.clicks.users is None and (user := self.columns["user"]):
                     with suppress(InputError):  # the table does not tell
-                        told = self.read(source, **columns | {"user": user})
-                        batch = replace(batch, told=told.without(*batch.lost))
+                        with_users = self.read(source, **columns | {"user": user})
+                        batch = replace(batch, with_users=with_users.without(*batch.lost))
                 return batch
         return self.read(source)  # that nobody knows
 

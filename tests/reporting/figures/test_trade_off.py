@@ -6,9 +6,9 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
+from extras.trade_off import trade_off_figure
 from undrift.learners.registry import METHODS
 from undrift.reporting.figures.style import display, style_of
-from undrift.reporting.figures.trade_off import trade_off_figure
 
 pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'undrift[figures]'")
 

@@ -115,7 +115,7 @@ def named(groups: Groups) -> str:
 
 
 _HERE = "undrift.reporting.figures"
-_OWN = {"learning-curves": f"{_HERE}.curves:figures", "accuracy-cost": f"{_HERE}.trade_off:figures"}
+_OWN = {"learning-curves": f"{_HERE}.curves:figures"}
 
 FIGURES = Registry("figure", "undrift.figures", _OWN)
 """Every figure of the report, in order: a `Figure`, or a function of `Shown` that gives some."""
