@@ -1,7 +1,5 @@
 """Run the benchmarks and print one table; exit 1 if a promise is broken."""
 
-from __future__ import annotations
-
 import os
 import sys
 from importlib import import_module

@@ -1,7 +1,5 @@
 """What the machine can do at most: bytes per second of memory and disk, in this very run."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """ADR on CS-CL on a CUDA GPU and on the CPU of the same machine: accuracy and seconds."""
 
-from __future__ import annotations
-
 import torch
 
 from benchmarks.bench_grid import grid

@@ -1,7 +1,5 @@
 """A training epoch on CS-CL's base task: against PyG, and against its bare products."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import torch

@@ -4,8 +4,6 @@ The large graph is a small world: one link in a hundred leads anywhere. Where al
 thousands of rows see a node, each through most of the graph, and erasing saves little.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from statistics import median
 

@@ -1,7 +1,5 @@
 """The two forms of a Gram product, and the choice between them."""
 
-from __future__ import annotations
-
 import scipy.sparse as sp
 import torch
 

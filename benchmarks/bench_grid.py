@@ -5,8 +5,6 @@ gamma, alpha and task a classifier: factorisations and Gram products whose numbe
 fixes.
 """
 
-from __future__ import annotations
-
 import torch
 
 from benchmarks.measure import Ratio, timed

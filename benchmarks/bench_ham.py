@@ -1,7 +1,5 @@
 """HAM, and ADR as a whole, over all tasks of CS-CL: against their BLAS work, timed alone."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """Peak memory of a whole ADR run on CS-CL, in a process of its own."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """One node of a large graph against all of them: prediction costs a neighbourhood."""
 
-from __future__ import annotations
-
 from functools import cache
 from statistics import median
 

@@ -1,7 +1,5 @@
 """Novelty against prediction: of all nodes of a real graph, and of one."""
 
-from __future__ import annotations
-
 import torch
 
 from benchmarks.measure import Ratio, interleaved

@@ -1,7 +1,5 @@
 """Propagation: the whole CS-CL against ADR, and how its cost grows with n, d and tasks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

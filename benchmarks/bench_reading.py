@@ -5,8 +5,6 @@ is measured in a process of its own, against a process that only reads and unpac
 `python -m benchmarks.bench_reading 0.05` is the quick size.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 import subprocess

@@ -8,8 +8,6 @@ under a memory limit where the system grants one (a memory cgroup), and prints w
 with names of steps behind it only these, again.
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 import time

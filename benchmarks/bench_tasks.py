@@ -1,7 +1,5 @@
 """All task graphs of a stream: linear in edges, and a small multiple of looking at each once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

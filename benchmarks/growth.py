@@ -9,8 +9,6 @@ size that it grows with: 1 is in proportion, 0 not at all. A file as second argu
 numbers as JSON; `python -m benchmarks.growth table FILE` shows them as a table in Markdown.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import sys

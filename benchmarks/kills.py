@@ -9,8 +9,6 @@ The commands are those of the command line, in processes of their own that get S
 same command is given again. What counts is only a kill that met a living process.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -4,8 +4,6 @@ Generated data, not a benchmark of the field: 20 classes with a mean each and no
 seven of ten edges stay within a class.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 CLASSES = 20

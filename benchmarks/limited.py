@@ -1,7 +1,5 @@
 """A graph folder made, learned and predicted, each in a process of its own with little memory."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Measuring: medians of interleaved repeats, and ratios with a budget."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

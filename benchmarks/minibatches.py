@@ -8,8 +8,6 @@ methods behind only of these. Before, of ADR's encoder: seconds to cut a batch a
 with it, and what is copied from and to the host.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import tempfile

@@ -7,8 +7,6 @@ others used as well, in seconds of one core. Each phase grows with what it count
 columns, bytes, rows. Nothing here was run at that size.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -9,8 +9,6 @@ The rates are measured in the same run: the bare product of this graph with as m
 in the cache, a dense product, a copy.
 """
 
-from __future__ import annotations
-
 import json
 import resource
 import sys

@@ -6,8 +6,6 @@ Whole streams of a graph of Reddit's size (generated), each method twice with su
 and twice with cuSPARSE, in turn. Whether the two states are equal, and the seconds.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time

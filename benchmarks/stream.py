@@ -1,7 +1,5 @@
 """The stream the benchmarks run on: the real CS-CL, or a stand-in of its size."""
 
-from __future__ import annotations
-
 from undrift.datasets.synthetic import generate
 from undrift.streams.benchmarks import STREAMS, load_stream
 from undrift.streams.stream import TaskStream

@@ -1,7 +1,5 @@
 """Tasks of graph folders on a Dask cluster; a task whose worker died is given out again."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any

@@ -1,7 +1,5 @@
 """A result as one flat row: the only place that says which columns there are. Without torch."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """What a tracker shows of a run: flat names with numbers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

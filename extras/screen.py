@@ -1,7 +1,5 @@
 """What `undrift results` shows on a terminal: cells, and the columns that fit."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Runs shown in TensorBoard and MLflow; neither is imported before a run starts."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

@@ -1,7 +1,5 @@
 """`python -m mutants`: make mistakes and count who notices."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import multiprocessing

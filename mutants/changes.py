@@ -1,7 +1,5 @@
 """The mistakes: one change to the syntax tree of a module, each with its line in words."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 With files of lines that torture, the fuzzer or a run of mutants wrote, those are recorded first.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import io

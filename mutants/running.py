@@ -1,7 +1,5 @@
 """Which tests a mutant meets, and a process that lets it meet them."""
 
-from __future__ import annotations
-
 import importlib.abc
 import importlib.machinery
 import importlib.util

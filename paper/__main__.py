@@ -1,7 +1,5 @@
 """`python -m paper NAME`: a page, a table, figures or runs of the docs; see each module."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 

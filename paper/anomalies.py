@@ -4,8 +4,6 @@
 those that are there. `--page docs/anomalies.md` puts the table of all files into the page.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Membership, measured: at the default, by width of the sums, by how many rows are known."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

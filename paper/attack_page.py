@@ -3,8 +3,6 @@
 python -m paper attacks-page results docs/privacy/attacks.md [--check]
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

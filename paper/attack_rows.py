@@ -1,7 +1,5 @@
 """Rows read out of sums, measured: two states, small classes, known rows, unknown words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from statistics import fmean
 from typing import Any

@@ -1,7 +1,5 @@
 """What was kept before: a second sum, over validation nodes, of which a small class has one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from statistics import fmean
 from typing import Any

@@ -1,7 +1,5 @@
 """The words of docs/privacy/attacks.md; its numbers are in attack_page.py."""
 
-from __future__ import annotations
-
 __all__ = [
     "ALL_ROWS",
     "CLASS_MEANS",

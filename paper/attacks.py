@@ -9,8 +9,6 @@ the parts named. Everything is drawn from seed 0.
 docs/privacy/attacks.md of it.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

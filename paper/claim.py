@@ -1,7 +1,5 @@
 """`Claim`: a sentence of the paper, and what our runs say about it. Does not import torch."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 __all__ = ["Claim"]

@@ -3,8 +3,6 @@
 Does not import torch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import fmean

@@ -1,7 +1,5 @@
 """The runs and searches that the paper's claims are checked on. Does not import torch."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from undrift.experiments.result import Result

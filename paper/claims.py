@@ -4,8 +4,6 @@ Every check gives a `Claim` per stream that says whether our numbers bear it out
 numbers. Nothing is left out because it fails: a reader of the results page sees it all.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from paper.claim import Claim

@@ -4,8 +4,6 @@
 table, `searches.csv` one per setting that a search tried. Does not import torch.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from math import isfinite

@@ -1,7 +1,5 @@
 """Searches as lines of a table, one per setting that was tried. Does not import torch."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -6,8 +6,6 @@ is written as one JSON file, and `--page` makes the results of a page of it. `--
 what it costs on a CPU, with the settings of the file, and puts that into it.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

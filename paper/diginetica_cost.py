@@ -4,8 +4,6 @@ Everything runs with two threads, in a process that may have so many GB of memor
 of the wall, and of the processor beside them: other programs may be busy.
 """
 
-from __future__ import annotations
-
 import resource
 from collections.abc import Callable
 from pathlib import Path

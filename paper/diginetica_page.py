@@ -1,7 +1,5 @@
 """The results on DIGINETICA for a page: a table, two curves and their words."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

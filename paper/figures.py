@@ -7,8 +7,6 @@ more: drift needs embeddings and leakage needs its studies, which are run into t
 (what is there already is not run again).
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

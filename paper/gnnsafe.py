@@ -5,8 +5,6 @@ of 64 with batch norm, Adam at 0.01 with weight decay 0.01, 200 epochs, and of t
 the least loss on validation nodes.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy

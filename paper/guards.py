@@ -6,8 +6,6 @@ class of the last task. `columns`: membership from one row alone, against rows p
 best of four statistics. `directions`: the same where R is seen through a few directions.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Sequence
 from statistics import fmean

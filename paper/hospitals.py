@@ -5,8 +5,6 @@ of the test rows. It needs `soybean.arff` and `dermatology.data` in the folder o
 and scikit-learn, which undrift does not: `pip install scikit-learn`.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterable
 from importlib import import_module

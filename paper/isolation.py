@@ -5,8 +5,6 @@
 prints the table of docs/methods/joint.md and the row of README and docs/choosing-a-method.md.
 """
 
-from __future__ import annotations
-
 import csv
 import sys
 from collections.abc import Sequence

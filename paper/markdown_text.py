@@ -1,7 +1,5 @@
 """Paragraphs, lists and tables as Markdown that is also readable as text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from textwrap import fill
 

@@ -12,8 +12,6 @@ their nodes is labelled, those below 4 are unknown, and the whole graph is there
 `--few-edges` measures the false alarms of batches with fewer edges than what was learned.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

@@ -1,7 +1,5 @@
 """The plans of the paper's tables and figures, and those that go past it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

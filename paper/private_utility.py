@@ -7,8 +7,6 @@ in the file already is not measured again. The noise is the system's, so other r
 numbers, about as far from these as seeds are from each other.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ Where public code of a baseline differs from ours in more than a bug, a row says
 methods' pages say under "where we depart" is undone here. Does not import torch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -5,8 +5,6 @@ Each is the other form of a method (`undrift.forms`): `make_learner("ewc", batch
 the pages of the methods say what differs.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 

@@ -5,8 +5,6 @@ file per stream, method and seed. `--page docs/whole-graphs.md` puts the table o
 the page, and so `--page docs/links.md`. Every method has its default settings.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

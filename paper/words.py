@@ -1,7 +1,5 @@
 """What people say about the results beside the numbers: `about.toml` and `reasons.toml`."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

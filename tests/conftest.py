@@ -1,7 +1,5 @@
 """Shared fixtures: a real HTTP server on localhost, and files in the official formats."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import threading

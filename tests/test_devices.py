@@ -1,7 +1,5 @@
 """A device is checked where it is given, in one sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

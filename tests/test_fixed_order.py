@@ -1,7 +1,5 @@
 """A sparse product on a GPU has the same bits every time; needs a GPU."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import scipy.sparse as sp

@@ -1,7 +1,5 @@
 """Memory is asked about before it is taken; a failure is one line in words for people."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Public names: each says what it is, and has an example of its own."""
 
-from __future__ import annotations
-
 import ast
 import doctest
 import inspect

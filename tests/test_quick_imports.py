@@ -1,7 +1,5 @@
 """Lists and tables are quick to show: what makes them does not import what takes seconds."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Two ranks that learn together come to what one comes to alone."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Work done once: the same objects come back, and nothing outlives the block."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 from unittest.mock import create_autospec

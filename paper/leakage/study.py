@@ -1,7 +1,5 @@
 """The leakage study of a stream and a method, as a file."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Fisher merging: a mean of weights by how much the output depends on them (Matena and Raffel)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self

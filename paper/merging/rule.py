@@ -1,7 +1,5 @@
 """What the rules share: none needs to know the encoder before the first task."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Self
 

@@ -1,7 +1,5 @@
 """Which methods and streams the paper's figures show, and the sentences that say so."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 

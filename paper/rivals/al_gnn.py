@@ -1,7 +1,5 @@
 """AL-GNN: ridge regression on embeddings of a graph network that nobody trains."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

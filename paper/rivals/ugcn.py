@@ -1,7 +1,5 @@
 """UGCN: linear discriminant analysis on layers that nobody trains."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import ClassVar

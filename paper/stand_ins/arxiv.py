@@ -1,7 +1,5 @@
 """The stand-in for ogbn-arxiv: its real labels, with generated citations and features."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

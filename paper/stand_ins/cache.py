@@ -1,7 +1,5 @@
 """What takes long to generate, kept on disk: 0/1 matrices as plain arrays."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from zlib import crc32
 

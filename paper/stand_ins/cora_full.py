@@ -1,7 +1,5 @@
 """The stand-in for CoraFull: its real links and labels, with generated words."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What the stand-ins draw alike: generators, dense features, and a homophily that can be had."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import Tensor

@@ -1,7 +1,5 @@
 """The stand-in for Reddit, at any size: all of it generated."""
 
-from __future__ import annotations
-
 import numpy as np
 import scipy.sparse as sp
 import torch

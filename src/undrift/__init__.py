@@ -3,8 +3,6 @@
 Names are imported when first used, so that `undrift --help` does not wait for torch.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from undrift.typing import imported_late

@@ -1,7 +1,5 @@
 """Cells of tables in memory: columns of any library as Python values, and what a cell means."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime

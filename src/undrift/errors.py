@@ -1,7 +1,5 @@
 """Errors a user can act on: each message says what, where and how to fix it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches

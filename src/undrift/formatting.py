@@ -1,7 +1,5 @@
 """Durations, sizes, shares and names as people read them, each in one way everywhere."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 _MOST = 1e30  # bytes: no number of a file or a person is taken for more

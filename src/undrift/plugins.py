@@ -1,7 +1,5 @@
 """Registries: a thing by its name, ours or one that another installed package brings."""
 
-from __future__ import annotations
-
 import ast
 import logging
 import re

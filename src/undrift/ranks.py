@@ -5,8 +5,6 @@ batch's nodes and sums its share of the rows; gradients and sums are added up. S
 the same at every moment, and with one rank nothing here does anything.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 

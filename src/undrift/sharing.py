@@ -1,7 +1,5 @@
 """Work that several learners have in common, done once while they learn side by side."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar

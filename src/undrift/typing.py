@@ -1,7 +1,5 @@
 """Types that more than one folder speaks, and what a package shows of itself."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence

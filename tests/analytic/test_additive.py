@@ -1,7 +1,5 @@
 """One tree of sums: every field adds, subtracts and follows the classes as it says."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

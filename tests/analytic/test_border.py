@@ -1,7 +1,5 @@
 """A border around a sum is the sum over all columns at once."""
 
-from __future__ import annotations
-
 import scipy.sparse as sp
 import torch
 from hypothesis import given, settings

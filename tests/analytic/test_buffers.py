@@ -1,7 +1,5 @@
 """Memory that is used again: only what nothing holds, only inside, and without a trace."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

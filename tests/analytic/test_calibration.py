@@ -1,7 +1,5 @@
 """What sums tell of unseen rows is near what unseen rows show."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

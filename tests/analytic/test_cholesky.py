@@ -1,7 +1,5 @@
 """Two LAPACKs, one factor; and when which of them is asked."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

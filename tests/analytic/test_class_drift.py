@@ -1,7 +1,5 @@
 """How far a returning class moved: right under no change, and it notices a change."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

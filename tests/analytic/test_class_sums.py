@@ -1,7 +1,5 @@
 """Plain sums: a group, balanced when they are solved, whatever the order and the batches."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from typing import Any
 

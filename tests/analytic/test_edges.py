@@ -1,7 +1,5 @@
 """Where formulas have their edges: no row, one row, defaults, and numbers that files rely on."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

@@ -1,7 +1,5 @@
 """Both forms of the Gram product equal the plain one, and the result is symmetric."""
 
-from __future__ import annotations
-
 import pytest
 import scipy.sparse as sp
 import torch

@@ -1,7 +1,5 @@
 """Strangeness from sums: against the distances as they are written, and after any history."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from typing import Any

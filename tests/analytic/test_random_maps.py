@@ -1,7 +1,5 @@
 """Random maps: what each computes, what it keeps of products, and that the seed is all there is."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

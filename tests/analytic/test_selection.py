@@ -1,7 +1,5 @@
 """Gamma chosen from sums equals gamma chosen with every row at hand."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

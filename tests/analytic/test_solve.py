@@ -1,7 +1,5 @@
 """The pure function from a sum to weights."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """How far rows and scores spread around their class means, from sums and from rows."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

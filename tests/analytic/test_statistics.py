@@ -1,7 +1,5 @@
 """The sum: a commutative group, exact under any split, order and chunking."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 from unittest import mock

@@ -1,7 +1,5 @@
 """Thin sums: a group, the same solution as with all d^2 numbers, and less of the rows in them."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """A headless Chromium, driven over a pipe by the DevTools protocol: nothing else is needed."""
 
-from __future__ import annotations
-
 import base64
 import json
 import os

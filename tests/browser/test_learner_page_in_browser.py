@@ -1,7 +1,5 @@
 """The page of a learner in headless Chromium: wide and narrow, light and dark."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

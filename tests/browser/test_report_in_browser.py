@@ -1,7 +1,5 @@
 """The report in headless Chromium: it sorts, filters, opens, prints, and asks for nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path

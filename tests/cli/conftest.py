@@ -1,7 +1,5 @@
 """What is wrong on a command line is one sentence on stderr, and its exit code is 2."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable
 from pathlib import Path

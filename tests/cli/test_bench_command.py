@@ -1,7 +1,5 @@
 """`undrift bench`: what it says before, during and after; without starting a worker."""
 
-from __future__ import annotations
-
 import re
 from io import StringIO
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`undrift data list | fetch NAME | check NAME`, in this process."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`undrift streams` and `undrift methods`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Every mistake on a command line is one sentence that names it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """`undrift report`, within this process."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """`undrift run`, within this process and on a tiny stream."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """Against a real server on localhost."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import os

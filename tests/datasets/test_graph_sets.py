@@ -1,7 +1,5 @@
 """Files of many graphs, written here in exactly the public formats: all of them are generated."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Files of ratings, written here in the public format of Bitcoin-OTC: all of them are generated."""
 
-from __future__ import annotations
-
 import gzip
 from dataclasses import replace
 from pathlib import Path

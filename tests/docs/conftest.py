@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import warnings
 
 with warnings.catch_warnings():

@@ -1,7 +1,5 @@
 """What a page of the docs holds: blocks of code, and the commands in them."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator

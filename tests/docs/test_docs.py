@@ -1,7 +1,5 @@
 """The pages say what is so: links lead somewhere, commands and names exist."""
 
-from __future__ import annotations
-
 import re
 import runpy
 import sys

@@ -1,7 +1,5 @@
 """One word for one thing: no class stands twice, and words that went do not come back."""
 
-from __future__ import annotations
-
 import ast
 from collections import Counter
 from pathlib import Path

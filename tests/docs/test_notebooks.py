@@ -3,8 +3,6 @@
 What `make docs` has run since the last change of the code is read, not run again.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys

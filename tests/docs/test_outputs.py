@@ -1,7 +1,5 @@
 """What a page shows under a command or a snippet is what it prints today."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Pages that an engineer reads once: short sentences."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

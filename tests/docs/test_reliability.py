@@ -1,7 +1,5 @@
 """The counts of docs/reliability.md are those of the recorded runs."""
 
-from __future__ import annotations
-
 import pytest
 
 from mutants.page import PAGE, rows, tables

@@ -1,7 +1,5 @@
 """What the build of the site makes: equations, drawings, tables of scores, the front picture."""
 
-from __future__ import annotations
-
 import runpy
 from collections.abc import Callable
 from pathlib import Path

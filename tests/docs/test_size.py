@@ -1,7 +1,5 @@
 """The house stays small: what is added is paid for by what goes (docs/decisions/0026)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The two walks of CONTRIBUTING.md, against what two small runs do."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Our Adam takes the steps of torch's, bit for bit, and needs none of what torch's brings."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Encoders: forward against dense formulas, order of products, exact batches, the trace."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

@@ -1,7 +1,5 @@
 """Training: learns, is deterministic, batches work, early stop keeps the best, bad settings."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """AUROC, average precision, FPR95 and OSCR against their definitions, ties among them."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from hypothesis import given

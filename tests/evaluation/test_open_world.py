@@ -1,7 +1,5 @@
 """Open-world grades: who is unknown when, and the numbers of a loop written out."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

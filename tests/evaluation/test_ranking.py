@@ -1,7 +1,5 @@
 """Ranking sessions: the measures by hand, both protocols, runs that were cut off, refusals."""
 
-from __future__ import annotations
-
 from math import log2, nan
 
 import numpy as np

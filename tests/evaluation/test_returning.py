@@ -1,7 +1,5 @@
 """Streams whose classes come back, graded: against a loop that is written out node by node."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Side by side gives what each gives alone."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A stream file that worker processes can read, and a tiny stream in the place of every other."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Made-up results for tests: a run of two tasks, with whatever is to be different."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any

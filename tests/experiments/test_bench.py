@@ -1,7 +1,5 @@
 """A bench: what is missing is made once, failures stand alone, the dead are replaced."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

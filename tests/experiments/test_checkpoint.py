@@ -1,7 +1,5 @@
 """What was learned so far comes back bit for bit; anything else counts as nothing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

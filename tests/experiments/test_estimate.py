@@ -1,7 +1,5 @@
 """How long a plan takes: what was measured here counts before what was recorded elsewhere."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Plans: which runs and searches, and the table they fill."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

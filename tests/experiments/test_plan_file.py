@@ -1,7 +1,5 @@
 """Plans from TOML: what is read, and the line of whatever is wrong."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

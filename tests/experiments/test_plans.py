@@ -1,7 +1,5 @@
 """The named plans hold what they promise."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

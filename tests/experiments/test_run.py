@@ -1,7 +1,5 @@
 """A run: what its result says, what lies on disk, and going on where it was cut."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A search finds what separate runs would find, and never grades a test node."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

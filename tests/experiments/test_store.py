@@ -1,7 +1,5 @@
 """A folder of results: what was saved comes back, what was damaged is named."""
 
-from __future__ import annotations
-
 import json
 import re
 from importlib.metadata import EntryPoint

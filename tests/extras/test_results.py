@@ -1,7 +1,5 @@
 """`undrift results`, within this process."""
 
-from __future__ import annotations
-
 import csv
 import io
 import shutil

@@ -1,7 +1,5 @@
 """Questions to a folder of results: what DuckDB is asked, and what it may not do."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

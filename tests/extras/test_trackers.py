@@ -1,7 +1,5 @@
 """Trackers: what they are given, that a broken one costs no result, and each tool."""
 
-from __future__ import annotations
-
 import json
 import sys
 import warnings

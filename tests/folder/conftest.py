@@ -1,7 +1,5 @@
 """Months of a fraud desk as tables: text labels, columns by name, edges to accounts long gone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any

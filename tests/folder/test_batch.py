@@ -1,7 +1,5 @@
 """Batches by name, and hashes that know no order, no form and no other key."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

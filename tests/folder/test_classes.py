@@ -1,7 +1,5 @@
 """Names and numbers of classes and columns, and what is small."""
 
-from __future__ import annotations
-
 import pytest
 
 from undrift.errors import InputError

@@ -1,7 +1,5 @@
 """Columns that go, come, or cannot be used: every way out that a sentence names is typed here."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

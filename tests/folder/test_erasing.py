@@ -1,7 +1,5 @@
 """Erasing a node has four outcomes; one that did not happen never reads as done."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 from unicodedata import normalize

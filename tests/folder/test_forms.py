@@ -1,7 +1,5 @@
 """A batch is known by its content: as tables, or as the graph folder that they were imported to."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A learner's folder that somebody else made: no verb leaves it, and none waits."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """Nothing per node is written by a verb, and no older state stays behind."""
 
-from __future__ import annotations
-
 import hashlib
 import struct
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What a folder says of nodes that look like no known class."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A folder that learns tables without edges: by name, in any order, forgotten to the row."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

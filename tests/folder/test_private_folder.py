@@ -1,7 +1,5 @@
 """What leaves a private folder, attacked: two datasets that differ by a node look alike."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

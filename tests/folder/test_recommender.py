@@ -1,7 +1,5 @@
 """A recommender in a folder: who is forgotten, what leaves, and what is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

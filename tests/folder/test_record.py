@@ -1,7 +1,5 @@
 """The history: completed once, cut where it was torn, refused where it cannot have led here."""
 
-from __future__ import annotations
-
 from hashlib import sha256
 from pathlib import Path
 

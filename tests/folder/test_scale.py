@@ -1,7 +1,5 @@
 """Columns in natural units: what a folder makes of them, and what it keeps."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """No class of few nodes stands alone in what is written, unless its user says so."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

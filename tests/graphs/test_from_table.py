@@ -1,7 +1,5 @@
 """Tables without edges: what a cell becomes, who is linked, and that rows are forgotten exactly."""
 
-from __future__ import annotations
-
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any

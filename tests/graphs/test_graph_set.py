@@ -1,7 +1,5 @@
 """`GraphSet`: what a row of a graph is, and that a graph is learned as a node is."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`LinkSet`: what a row of a link is, that a link is learned as a node is, and erasing of nodes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Columns in units of their spread."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`check_stream`: whether a stream keeps the promises that learners and evaluation rely on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

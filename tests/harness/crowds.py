@@ -1,7 +1,5 @@
 """Several processes at one folder at once: nobody's work is lost and nobody's is done twice."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from pathlib import Path

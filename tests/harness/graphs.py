@@ -1,7 +1,5 @@
 """Graphs that say what the default must find: noise in features, classes that link to others."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What an attack proves: a lower bound on epsilon from how often it is right."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -5,8 +5,6 @@ largest difference of scores, relative to the largest score. `NOT_INVARIANT` say
 a relation does not hold, and why; `check_relation` holds a method to all of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

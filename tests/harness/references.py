@@ -3,8 +3,6 @@
 Dense matrices, loops over nodes, refitting; nothing is shared with what must equal them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise

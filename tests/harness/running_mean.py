@@ -1,7 +1,5 @@
 """`RunningMean`: the smallest learner for which classes may come back, to test what runs one."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 

@@ -4,8 +4,6 @@ A scenario is a folder to start from, a step `step(folder)`, and `check(folder, 
 with an AssertionError what is wrong after a fault, and does the step again until it is done.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A training step as a loss sees it, made by hand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """The shim finds what is not atomic, and our own files survive every fault at every call."""
 
-from __future__ import annotations
-
 import os
 import time
 from pathlib import Path

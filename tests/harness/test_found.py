@@ -1,7 +1,5 @@
 """What the fuzzer has found, as small files: each was another exception or a silent answer."""
 
-from __future__ import annotations
-
 import json
 from io import BytesIO
 from pathlib import Path

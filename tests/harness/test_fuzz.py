@@ -1,7 +1,5 @@
 """The fuzzer sees what it should, and a sample of changed files is refused or read as it is."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 from random import Random

@@ -4,8 +4,6 @@ A line of JSON for each part; the exit code is 1 where something did not survive
 taken apart: `--parts faults kills crowds relations files`.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

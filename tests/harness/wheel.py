@@ -4,8 +4,6 @@ Usage: python -m tests.harness.wheel DIST. The environment has the wheel, the ex
 `pyg` and nothing of this repository; commands run in an empty folder.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import venv

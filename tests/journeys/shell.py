@@ -1,7 +1,5 @@
 """A command in a shell of its own, and all commands of a page."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

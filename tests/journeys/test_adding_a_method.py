@@ -1,7 +1,5 @@
 """The example in docs/adding-a-method.md works as it is written."""
 
-from __future__ import annotations
-
 import re
 import sys
 from importlib.metadata import EntryPoint

@@ -3,8 +3,6 @@
 With a right one it is in every command: `test_outside_package.py`.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from importlib.metadata import EntryPoint

@@ -1,7 +1,5 @@
 """A user who has just installed undrift, in a shell."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

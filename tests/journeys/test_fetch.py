@@ -1,7 +1,5 @@
 """A user without any data file, in a shell, with a server on localhost for the internet."""
 
-from __future__ import annotations
-
 import sys
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A fraud desk's first year: twelve months through the command line, and power cuts all along."""
 
-from __future__ import annotations
-
 import csv
 import os
 import random

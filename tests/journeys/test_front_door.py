@@ -1,7 +1,5 @@
 """People who come with objects of their own: PyG, pandas or plain dicts, NetworkX."""
 
-from __future__ import annotations
-
 import random
 import warnings
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A researcher loses power again and again, and ends with the table of an undisturbed bench."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

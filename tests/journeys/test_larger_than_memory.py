@@ -1,7 +1,5 @@
 """The page "Graphs larger than memory", command by command, on a graph that is not."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

@@ -4,8 +4,6 @@ It brings a method, a merging rule, a dataset with its stream, a metric and a fi
 and a line in its pyproject.toml. A second figure and a second method are broken.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 import os

@@ -1,7 +1,5 @@
 """A user with a graph of their own, who follows docs/your-own-graph.md to the letter."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import tomllib

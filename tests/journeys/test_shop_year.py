@@ -1,7 +1,5 @@
 """A shop's year: twelve monthly tables through the command line, and power cuts all along."""
 
-from __future__ import annotations
-
 import csv
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """ADR and ADR+: each stage against its equation, and every option does what it says."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

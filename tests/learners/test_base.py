@@ -1,7 +1,5 @@
 """The shared part of the contract: parameters, states, and the sentences for bad input."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass

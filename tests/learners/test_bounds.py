@@ -1,7 +1,5 @@
 """Bare forgets, others do less, and Joint does not."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

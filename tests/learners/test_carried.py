@@ -1,7 +1,5 @@
 """An optimiser that goes on from task to task: what it keeps, and that files bring it back."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """CaT: a bank of condensed graphs, and a model that learns from the bank alone."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

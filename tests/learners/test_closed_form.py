@@ -1,7 +1,5 @@
 """Ridge regression on fixed rows: each method equals a plain computation from all rows at once."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

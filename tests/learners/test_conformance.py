@@ -1,7 +1,5 @@
 """Every method in the registry passes every check of the learner contract."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

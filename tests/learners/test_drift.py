@@ -1,7 +1,5 @@
 """EFC and POLO: prototypes that follow the drift, and what is kept from drifting."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from typing import Any

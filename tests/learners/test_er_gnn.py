@@ -1,7 +1,5 @@
 """ER-GNN: remembers by replay, keeps no more than its budget, and starts as Bare."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, get_args
 

@@ -1,7 +1,5 @@
 """How far scores are from those of one training, and how far a learner says they may be."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Asked for some nodes, every method answers as for all, and looks at their field alone."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any, get_args
 

@@ -1,7 +1,5 @@
 """`forget(batch, nodes)`: as if the batch had come without some of its nodes, to 1e-9."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

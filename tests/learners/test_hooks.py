@@ -1,7 +1,5 @@
 """A method has few functions to write: what it may override is listed here, and counted."""
 
-from __future__ import annotations
-
 import pydoc
 from functools import cached_property
 from types import FunctionType

@@ -1,7 +1,5 @@
 """Hybrid: propagation where features are good, an encoder encoded it where they are poor."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Every method says what its state is made of; nothing large is made to say it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A batch is counted once and subtracted once, whatever its form and whatever came between."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -3,8 +3,6 @@
 Another learner of that kind joins by one line of `LIVING`.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A state is loaded whatever device it was on, and imports nothing."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from pathlib import Path

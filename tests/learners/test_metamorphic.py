@@ -3,8 +3,6 @@
 Which methods a relation does not hold for, and why, is `NOT_INVARIANT`.
 """
 
-from __future__ import annotations
-
 import pytest
 import torch
 

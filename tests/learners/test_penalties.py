@@ -1,7 +1,5 @@
 """EWC, MAS and LwF: importances, losses a second way, and that old answers are held."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

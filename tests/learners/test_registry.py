@@ -1,7 +1,5 @@
 """Methods by name: ours, an entry point's, one spelled out, and those that are broken."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
 from typing import Any

@@ -1,7 +1,5 @@
 """States that the version before wrote load, and everything goes on; older ones are refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """TWP: both importances by autograd on dense matrices, and the faithful quirks."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

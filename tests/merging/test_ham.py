@@ -1,7 +1,5 @@
 """HAM: the joint solution by plain inversion."""
 
-from __future__ import annotations
-
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st

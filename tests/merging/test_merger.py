@@ -1,7 +1,5 @@
 """The interface: every rule has it, takes an encoder of the package, and survives a state."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

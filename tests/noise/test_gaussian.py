@@ -1,7 +1,5 @@
 """How much noise is private, and what several releases spend."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """What is released: no row moves it further than said, and no attack proves more."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The attacks of the study find what they are for, and no more."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

@@ -1,7 +1,5 @@
 """The parts of the study of attacks, on a small stream."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

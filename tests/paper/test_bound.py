@@ -1,7 +1,5 @@
 """The tuned bound and what isolation costs: what is tried, and that pages have what came of it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The paper's claims one by one, and which runs they are checked on."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

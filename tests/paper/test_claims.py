@@ -1,7 +1,5 @@
 """The claims of CS-CL on the full results: they are what this library stands for."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

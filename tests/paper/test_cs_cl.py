@@ -3,8 +3,6 @@
 Five seeds with all 200 epochs are in the README's table.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from undrift.evaluation.loop import Evaluation, evaluate

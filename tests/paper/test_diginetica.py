@@ -1,7 +1,5 @@
 """The study of DIGINETICA on a generated shop in the layout of its file, and its page."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -5,8 +5,6 @@ problem. "Absolute resistance to feature drift": true while the stacked inputs o
 full row rank, else a compromise. "Zero forgetting" of ACR: true for fixed embeddings.
 """
 
-from __future__ import annotations
-
 from undrift.learners.adr import Adr
 from undrift.streams.stream import TaskStream
 from undrift.testing.graphs import tiny_graph

@@ -1,7 +1,5 @@
 """Every figure of docs/ can be made again, and those that need no runs are what the tables give."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

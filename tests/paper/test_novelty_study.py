@@ -1,7 +1,5 @@
 """The study of novelty: a row per task, and the table of a page."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 Seed 0 only; `docs/methods/propagation.md` and the README have five seeds and every stream.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from statistics import fmean
 

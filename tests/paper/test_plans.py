@@ -1,7 +1,5 @@
 """The plans of the paper hold what they promise, with and without data."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What the repository adds to undrift joins from a clone, and the wheel has none of it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from paper.published import Published, Table, published, published_rows

@@ -1,7 +1,5 @@
 """Numbers in reasons come from the records, and one that is not there is named."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any

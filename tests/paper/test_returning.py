@@ -1,7 +1,5 @@
 """`docs/returning.md`: made from its tables, which come back byte for byte."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Thinning: as skewed as asked for, and nothing else changes."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """The tuned network, alone and on tasks apart, and streams that show all tasks so far."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The study of whole graphs and links: what a run tells, and the tables of its pages."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

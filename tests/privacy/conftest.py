@@ -1,7 +1,5 @@
 """Batches of short texts, of which some nodes are learned from."""
 
-from __future__ import annotations
-
 import numpy as np
 import scipy.sparse as sp
 import torch

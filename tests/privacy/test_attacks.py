@@ -1,7 +1,5 @@
 """Attacks read out of a state what is there, and say how sure they are."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rows in pieces and their sums; rankings of float32 are those of float64."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """Edges between labelled nodes are counted by class."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """The plan is a value: it is shown, pinned, written to a file, and decides who can merge."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Propagated features against a loop over nodes, and at the edges of what a graph can be."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Propagation: exactly joint training, in any order, at bounded memory, on any graph."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """How large sums are: what the first batch decides, what a budget buys, what cannot be asked."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

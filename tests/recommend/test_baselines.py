@@ -1,7 +1,5 @@
 """The baselines: what they score, by hand; and the verbs, which every recommender has."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from math import exp, sqrt
 

@@ -1,7 +1,5 @@
 """Tables of clicks: what is read from them, the rules, and the sentences."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`NextItem` and `Ease`: any history of verbs gives the sums and scores of one training."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Any history of verbs gives the sums and scores of one training, of every recommender."""
 
-from __future__ import annotations
-
 from itertools import count
 from random import Random
 from typing import Any

@@ -1,7 +1,5 @@
 """Made-up results in the shape of the paper's, and what every figure must satisfy in print."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 from itertools import combinations, product

@@ -1,7 +1,5 @@
 """The page of a learner's life, from histories that are as ugly as they come."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

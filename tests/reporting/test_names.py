@@ -1,7 +1,5 @@
 """The words for streams and rows."""
 
-from __future__ import annotations
-
 import pytest
 
 from undrift.reporting.names import row_label, stream_title

@@ -1,7 +1,5 @@
 """The page as text: what it says, that it is valid, and that no name can act."""
 
-from __future__ import annotations
-
 import json
 import re
 from html.parser import HTMLParser

@@ -1,7 +1,5 @@
 """The report's folder: what is written, that it repeats, and what happens without results."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

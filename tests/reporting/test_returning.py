@@ -1,7 +1,5 @@
 """Runs whose classes come back, beside others: every table and figure has what it can have."""
 
-from __future__ import annotations
-
 from math import isnan
 from pathlib import Path
 from typing import Any

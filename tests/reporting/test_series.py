@@ -1,7 +1,5 @@
 """A metric of a series stands wherever one of a matrix does; a run has it or has it not."""
 
-from __future__ import annotations
-
 from io import StringIO
 from pathlib import Path
 from typing import Any

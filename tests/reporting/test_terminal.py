@@ -1,7 +1,5 @@
 """Tables for the terminal: of runs, of streams and methods, of datasets, and of queries."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path

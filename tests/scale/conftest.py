@@ -1,7 +1,5 @@
 """Tiny graphs as tables, and their folders in many small pieces."""
 
-from __future__ import annotations
-
 import csv
 import resource
 from collections.abc import Callable, Iterator

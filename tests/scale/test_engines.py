@@ -1,7 +1,5 @@
 """The same bytes from every engine, whoever is killed on the way, and nothing is left of it."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -1,7 +1,5 @@
 """A graph folder that somebody else made: nothing leads out of it, and nothing waits."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Tables of any kind become the graph that they are in memory; bad ones are one sentence."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A graph folder gives the rows, sums and predictions that the same graph gives in memory."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

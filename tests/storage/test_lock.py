@@ -1,7 +1,5 @@
 """One writer at a time; what a killed process left is removed, and no link is followed."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

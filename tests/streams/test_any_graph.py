@@ -1,7 +1,5 @@
 """Any graph in: PyG, NetworkX, arrays, SciPy matrices and tables."""
 
-from __future__ import annotations
-
 import contextlib
 import warnings
 from pathlib import Path

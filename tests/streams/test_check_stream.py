@@ -1,7 +1,5 @@
 """Each promise of a stream can be broken, and `check_stream` says which was."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from dataclasses import replace

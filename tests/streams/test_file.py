@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Streams whose columns are in natural units."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A task checks itself: every way to give a wrong one is one sentence."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

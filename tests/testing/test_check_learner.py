@@ -1,7 +1,5 @@
 """The conformance checks can fail: each catches a learner that breaks its rule."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """`Additive`: sums that are added, subtracted and put into another order field by field."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace

@@ -1,7 +1,5 @@
 """Memory of large matrices that is used again while one task after the other is learned."""
 
-from __future__ import annotations
-
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

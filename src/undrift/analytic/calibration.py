@@ -1,7 +1,5 @@
 """How good scores are and what probabilities they give, told by the sums they come from."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Mapping
 

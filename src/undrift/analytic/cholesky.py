@@ -5,8 +5,6 @@ goes to torch, the second to SciPy, and all others to the faster one, or all to 
 environment variable `UNDRIFT_LAPACK` names. The two differ in the last bits.
 """
 
-from __future__ import annotations
-
 import os
 from functools import cache
 from time import perf_counter

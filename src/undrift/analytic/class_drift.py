@@ -1,7 +1,5 @@
 """How far a class that comes back has moved from what was known of it, by sums alone."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -1,7 +1,5 @@
 """Rows in groups, as many as the distances between them tell."""
 
-from __future__ import annotations
-
 import math
 
 import torch

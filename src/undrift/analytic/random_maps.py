@@ -1,7 +1,5 @@
 """Fixed random maps, drawn anew from a seed wherever they are used and never stored."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Choosing gamma without one stored row: from the sums of the training rows alone."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

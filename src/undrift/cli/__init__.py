@@ -1,7 +1,5 @@
 """The command line: one command per module, imports only when a command runs."""
 
-from __future__ import annotations
-
 from undrift.typing import public_names
 
 __all__ = ["main"]

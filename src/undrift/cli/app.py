@@ -1,7 +1,5 @@
 """The commands and the exit codes: 0 done, 1 a run failed, 2 wrong usage or bad input."""
 
-from __future__ import annotations
-
 import inspect
 import os
 import sys

@@ -1,7 +1,5 @@
 """`undrift graph`: graphs larger than memory, in folders."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from undrift.cli.console import say, working

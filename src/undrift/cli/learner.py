@@ -1,7 +1,5 @@
 """`undrift learner`: a learner in a folder, month after month."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from undrift.cli import learner_verbs as verbs

@@ -1,7 +1,5 @@
 """`undrift methods`: what there is to learn with."""
 
-from __future__ import annotations
-
 
 def methods() -> None:
     """List the methods: family, what they can do, what they keep, paper.

@@ -1,7 +1,5 @@
 """Options that several commands take, and how a group of commands is made."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """`undrift report`: tables, figures and one page of a folder of results."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from undrift.cli.console import name_damaged, progress_console, say, working

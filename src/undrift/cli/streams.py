@@ -1,7 +1,5 @@
 """`undrift streams`: what there is to learn from."""
 
-from __future__ import annotations
-
 from pkgutil import resolve_name
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Zip files: an `.npz` file read array by array, files unpacked out of a download, a cache."""
 
-from __future__ import annotations
-
 import io
 import stat
 import warnings

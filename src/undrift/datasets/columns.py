@@ -1,7 +1,5 @@
 """Columns of a table, in memory or a file read in pieces, and what their cells mean."""
 
-from __future__ import annotations
-
 import csv
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence

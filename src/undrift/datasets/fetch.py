@@ -1,7 +1,5 @@
 """A dataset's files: from their official addresses into the data folder, and checked there."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The data folder: its files, each with its `x.npz.sha256`, which reads check, and caches."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

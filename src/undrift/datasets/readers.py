@@ -1,7 +1,5 @@
 """Graphs in files of other tools: `.npz`, zips of OGB, what `torch.save` wrote, ratings."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import warnings

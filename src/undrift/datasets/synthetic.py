@@ -1,7 +1,5 @@
 """A generated graph with the troubles of real ones: unequal classes, hubs, shared words."""
 
-from __future__ import annotations
-
 import numpy as np
 import scipy.sparse as sp
 

@@ -1,7 +1,5 @@
 """A graph in two tables: nodes with their features and label, and edges."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches

@@ -1,7 +1,5 @@
 """Many graphs in the text files of a TUDataset, `NAME_A.txt` and the like."""
 
-from __future__ import annotations
-
 import io
 from codecs import BOM_UTF8
 from pathlib import Path

@@ -1,7 +1,5 @@
 """From node to vector: layers that aggregate, apply a linear map and activate; training."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from undrift.typing import imported_late

@@ -1,7 +1,5 @@
 """Which encoders there are: each a list of layers that aggregate, map linearly, activate."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 

@@ -1,7 +1,5 @@
 """The only loop over tasks, the test protocols, the accuracy matrix and its metrics, cost."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from undrift.typing import imported_late

@@ -1,7 +1,5 @@
 """What a run costs: seconds per phase, peak memory."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 Larger is stranger. Each costs one sort. Then the grades of a learner after a step.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import torch

@@ -1,7 +1,5 @@
 """Feature drift: how far the embeddings of old nodes have moved since they were learned."""
 
-from __future__ import annotations
-
 from math import inf
 
 import torch

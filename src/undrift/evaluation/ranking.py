@@ -6,8 +6,6 @@ negatives are sampled, and every item with the same score is counted as ahead. C
 that are not known yet are left out, and counted.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from math import nan
 

@@ -1,7 +1,5 @@
 """Which runs: a spec, the run it describes, and its result."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from undrift.typing import imported_late

@@ -1,7 +1,5 @@
 """How long a plan will take: from runs in its folder, else from recorded ones."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence

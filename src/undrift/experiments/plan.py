@@ -1,7 +1,5 @@
 """`BenchPlan`: rows by streams by seeds, and what fills them. Does not import torch."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache

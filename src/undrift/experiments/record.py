@@ -1,7 +1,5 @@
 """Records: frozen pydantic models that lie on disk as JSON. Does not import torch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar

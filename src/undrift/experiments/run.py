@@ -1,7 +1,5 @@
 """From a spec to its result, and all that a run leaves on disk."""
 
-from __future__ import annotations
-
 import io
 import math
 import platform

@@ -1,7 +1,5 @@
 """Hyperparameter search on validation nodes. Does not import torch."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product

@@ -7,8 +7,6 @@
    most seeds, then best on validation nodes.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean

@@ -1,7 +1,5 @@
 """A folder of results, read as one: runs, plans and searches. Does not import torch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """`README.md` of a folder: what is kept and what it gives away, for whoever answers for it."""
 
-from __future__ import annotations
-
 import json
 
 from undrift.folder.classes import WAYS

@@ -3,8 +3,6 @@
 The same data has the same hash in any order of rows and columns, as tables or as a graph folder.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """What a batch shows that its learner did not know: strange nodes, and classes that moved."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from typing import Any
 

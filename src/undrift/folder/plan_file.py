@@ -1,7 +1,5 @@
 """`plan.json` of a folder: its plan, and beside it the names of columns and their units."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

@@ -31,8 +31,8 @@ _KINDS = {"session": "VARCHAR", "rank": "BIGINT", "item": "VARCHAR", "score": "D
 class Clicks:
     """Interactions and what a sentence calls them; somebody in it is "session s17", "user u9".
 
-    `columns`: how a table was read. `with_users`: the same with users, where they were not observed and
-    the table has them. `lost`: who is in the table and was forgotten since, so not in here.
+    `columns`: how a table was read. `with_users`: the same with users, where they were not observed
+    and the table has them. `lost`: who is in the table and was forgotten since, so not in here.
     """
 
     clicks: Interactions

@@ -1,7 +1,5 @@
 """What a folder says about its learner: the `Record`, and `history.jsonl`, a line per step."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from hashlib import sha256

@@ -6,8 +6,6 @@ noise. The key is deleted once a state holds the batch. Until then it could take
 the file is for its owner alone. Nodes of a batch that was begun count as spent.
 """
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache

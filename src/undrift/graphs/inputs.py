@@ -1,7 +1,5 @@
 """What users hand in, as checked tensors: features, edges, labels, node lists."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`RowSet`: what is learned as rows of its own, without edges between them."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import fields, replace
 from typing import Any, Self, cast

@@ -1,7 +1,5 @@
 """Methods: one module each, the same four verbs; each class is imported when first asked for."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

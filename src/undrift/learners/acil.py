@@ -1,7 +1,5 @@
 """ACIL: freeze the base encoder, learn every class by ridge regression."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import ClassVar
 

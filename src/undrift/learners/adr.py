@@ -1,7 +1,5 @@
 """ADR, the Analytic Drift Resister: after every task adapt, merge and rebuild."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections import Counter
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """ADR+: ADR with a ridge for merging and one for the classifier."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """Bare: fine-tune on every new task and do nothing against forgetting. The lower bound."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

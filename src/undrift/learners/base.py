@@ -1,7 +1,5 @@
 """`Learner`: the contract of every method, and the part of it that all methods share."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """CaT: condense every task into a few synthetic nodes and train on those alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, cast

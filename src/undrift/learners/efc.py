@@ -1,7 +1,5 @@
 """EFC, Elastic Feature Consolidation: keep embeddings where the classifier depends on them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """EWC, Elastic Weight Consolidation: keep the parameters that old likelihoods depend on."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """GACL: what ACIL solves, for batches in which known classes come back."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Hybrid: propagation, with the embeddings of one frozen encoder beside it where they help."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property

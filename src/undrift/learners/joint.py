@@ -1,7 +1,5 @@
 """Joint: keep every task and train on all of them each time. The upper bound of training."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, cast
 

@@ -3,8 +3,6 @@
 An audit reads it (`undrift.privacy`). What a learner does not name is not judged, and not passed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property

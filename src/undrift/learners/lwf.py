@@ -1,7 +1,5 @@
 """LwF, Learning without Forgetting: keep the answers on old classes by distillation."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """MAS, Memory Aware Synapses: keep the parameters that the outputs depend on."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

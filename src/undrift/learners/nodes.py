@@ -1,7 +1,5 @@
 """Some nodes of a graph, as users name them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """States that versions before this one wrote, as far back as 0.2.0."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import is_dataclass, replace
 from typing import Any, get_args, get_type_hints

@@ -1,7 +1,5 @@
 """POLO: replay old classes as adaptively augmented prototypes that follow the drift."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """SGC with ridge regression: propagated features and a solution."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """The guard of small classes: what is written has enough rows behind each class."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Literal
 

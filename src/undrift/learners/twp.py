@@ -1,7 +1,5 @@
 """TWP, Topology-aware Weight Preserving: keep what the loss and the topology depend on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """`Merger`: what every merging rule keeps and gives, and what it may read of a trained encoder."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, Self, runtime_checkable
 

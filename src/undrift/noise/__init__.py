@@ -1,7 +1,5 @@
 """Differential privacy of sums: how much noise, its sampling, one joint release, an account."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from undrift.typing import imported_late

@@ -1,7 +1,5 @@
 """From noisy sums to sums that can be solved: post-processing, which costs no privacy."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """`audit`: what a learner keeps, how many rows stand behind it, and what that gives away."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace

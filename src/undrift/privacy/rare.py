@@ -1,7 +1,5 @@
 """`audit_items`: on how few sessions the items and pairs of a recommender stand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`FeatureMap`: what ridge regression sees of a node, a fixed function of the graph."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Propagation: ridge regression on a fixed function of the graph, so that nothing can drift."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, final
 

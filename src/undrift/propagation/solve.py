@@ -1,7 +1,5 @@
 """What sums come to: gamma, weights, a temperature, and how good the scores will be."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean

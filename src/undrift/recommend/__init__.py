@@ -5,8 +5,6 @@ Read it in this order: `interactions` (a table becomes sessions), `sums` (what i
 `stream` (sessions by period). Each name is imported when first asked for.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from undrift.typing import imported_late

@@ -1,7 +1,5 @@
 """Three simple recommenders to compare with: popular items, the last item, similar items."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 

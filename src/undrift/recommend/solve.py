@@ -1,7 +1,5 @@
 """Symmetric positive definite systems: by Cholesky where it fits, by conjugate gradients else."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import numpy as np

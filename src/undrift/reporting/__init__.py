@@ -1,7 +1,5 @@
 """What people see: tables and figures."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from undrift.typing import imported_late

@@ -1,7 +1,5 @@
 """The words that tables and figures print for metrics, streams and rows. Does not import torch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from itertools import groupby
 from math import isnan

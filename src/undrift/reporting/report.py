@@ -1,7 +1,5 @@
 """The report of a folder of results: tables, figures, and one page that holds all of it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

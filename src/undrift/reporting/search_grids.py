@@ -1,7 +1,5 @@
 """What searches found: the validation score of every setting of a grid, over seeds."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@
 together from all blocks when they are used, a chunk at a time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import chain
 from typing import Any, cast

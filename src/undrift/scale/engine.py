@@ -1,7 +1,5 @@
 """Where tasks run: in this process, in a pool of processes, or in an engine of another package."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool

@@ -3,8 +3,6 @@
 What is staged lies in a database beside them: an import that was killed goes on from there.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress

@@ -1,7 +1,5 @@
 """`observe`, `forget` and `predict` for a graph in a folder: which tasks, in which order."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256

@@ -1,7 +1,5 @@
 """The stages of an import: tables into DuckDB, and from there, sorted, into files."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass

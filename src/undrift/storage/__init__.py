@@ -1,7 +1,5 @@
 """What survives: learner state and results on disk, written whole or not at all."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from undrift.typing import imported_late

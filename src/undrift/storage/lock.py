@@ -1,7 +1,5 @@
 """Files that others may touch too: locks, what a killed writer left, no link out of a folder."""
 
-from __future__ import annotations
-
 import glob
 import os
 import re

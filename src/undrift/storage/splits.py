@@ -1,7 +1,5 @@
 """Saved splits: which classes each task has and which nodes train, validate and test."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 from dataclasses import dataclass, field

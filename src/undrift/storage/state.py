@@ -4,8 +4,6 @@
 pickled, so nothing loaded can execute code. Of symmetric matrices half is kept.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass

@@ -1,7 +1,5 @@
 """`TomlText`: a TOML file that a person wrote, to say in which line something is wrong."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

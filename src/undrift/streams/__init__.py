@@ -1,7 +1,5 @@
 """How graphs arrive: `Task`, `TaskStream` and the benchmark streams."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from undrift.typing import imported_late

@@ -1,7 +1,5 @@
 """`as_graph` and `as_batch`: a graph of another library as one of ours, without importing it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence, Sized
 from pathlib import Path
 from textwrap import shorten

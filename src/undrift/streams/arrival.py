@@ -1,7 +1,5 @@
 """How nodes arrive, as a text such as `blurry:disjoint=0.5`. Reading one does not import torch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache

@@ -4,8 +4,6 @@ Each check takes a learner, works on clones of it and raises AssertionError with
 `LEARNER_CHECKS` has them by name, for pytest's parametrize.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -4,8 +4,6 @@ Part of `check_learner`. A learner says on its class what it can (`returns`, `fo
 here it is held to that, and to refusing the rest in one sentence.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial

@@ -10,8 +10,6 @@ that no node is kept through a linear map. Rows behind a map that is not linear 
 encrypted, squared) are not found, nor are nodes that a trained network knows by heart.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 from torch.nn import functional

@@ -1,7 +1,5 @@
 """Small graphs and streams for tests: quick to make, and learnable."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Changes to what is inside zips, `.npy` and safetensors files, written whole again."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import struct

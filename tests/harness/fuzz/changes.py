@@ -1,7 +1,5 @@
 """Changes at random: to bytes, as disks and editors make them, and to what JSON and TOML say."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -3,8 +3,6 @@
 They have no checksum of what they say, so what is accepted is compared with a plain second reading.
 """
 
-from __future__ import annotations
-
 import gzip
 import io
 import tarfile

@@ -1,7 +1,5 @@
 """One case, watched: what came of it, and whether that is allowed."""
 
-from __future__ import annotations
-
 import faulthandler
 import json
 import os

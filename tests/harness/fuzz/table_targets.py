@@ -1,7 +1,5 @@
 """Targets: what people write by hand or export: tables, streams, plans."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

@@ -4,8 +4,6 @@ What its own files say is protected by checksums, or by what else they say: a ch
 does not matter.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import math

@@ -1,7 +1,5 @@
 """Gradients by finite differences, and the penalty of constant size against the sum over tasks."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Losses against their formulas, and a task at a learner with one growing model."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

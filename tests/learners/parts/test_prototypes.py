@@ -1,7 +1,5 @@
 """Prototypes and moments of classes: statistics, samples, and the drift they follow; DPCR."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

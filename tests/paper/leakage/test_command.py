@@ -1,7 +1,5 @@
 """`undrift leakage`, within this process."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast, get_args

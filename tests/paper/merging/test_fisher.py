@@ -1,7 +1,5 @@
 """Fisher merging: the estimate against a loop over nodes and classes, the merge over entries."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """RegMean: the joint solution by plain inversion, and the same from running sums."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from hypothesis import given, settings

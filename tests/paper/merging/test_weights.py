@@ -1,7 +1,5 @@
 """Averaging, MagMax and TIES: by loops over entries, and the same from what they keep."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """The figures of a report in a clone: ours, and those after the paper's."""
 
-from __future__ import annotations
-
 import re
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The figures of a report: ours in pages of four streams, and those of other packages."""
 
-from __future__ import annotations
-
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """One layout in three forms: Markdown, LaTeX and CSV."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -1,7 +1,5 @@
 """Rows by fixed random maps, most of them of embeddings; scores and sums linear in them."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`Figure`: one figure of the report, and all of them, ours and those of other packages."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """How a method and a stream look and are called: the same in every figure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from zlib import crc32

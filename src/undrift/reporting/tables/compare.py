@@ -4,8 +4,6 @@ Rows share seeds, so they share splits: a paired test drops what a lucky split g
 An exact test of 5 seeds could show nothing at 0.05; the t-test assumes normal differences.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

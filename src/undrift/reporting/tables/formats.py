@@ -1,7 +1,5 @@
 """A comparison as Markdown, as LaTeX with booktabs, and as tidy CSV, all from one layout."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re
