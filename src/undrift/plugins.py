@@ -116,10 +116,14 @@ class Registry:
             except InputError as error:
                 note_once(about, f"{error}; until then it is left out")
 
+    def is_ours(self, name: str) -> bool:
+        """Whether the repository brings this name, so that it need not be checked."""
+        return name in self.own or name in IN_A_CLONE.get(self.group, ())
+
     def facts(self, name: str, wanted: Collection[str]) -> dict[str, Any]:
         """Constants of the class behind a name, those it has; of our own without importing it."""
-        if name in self.own:
-            written = _written(self.own[name])
+        if self.is_ours(name):
+            written = _written(self.where(name))
             return {fact: written[fact] for fact in wanted if fact in written}
         found = self.load(name)
         return {fact: getattr(found, fact) for fact in wanted if hasattr(found, fact)}

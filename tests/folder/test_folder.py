@@ -267,7 +267,7 @@ def test_columns_may_have_other_names_and_are_remembered(desk: Any, tmp_path: Pa
     folder.observe(renamed(1), id="account", label="kind")
     folder.observe(renamed(2))
     assert folder.predict(renamed(3)).ids.tolist()[0] == "a3-0"
-    with pytest.raises(InputError, match=r"no argument 'lable'.* label, "):
+    with pytest.raises(InputError, match=r"reads nothing by 'lable'.* label, "):
         folder.observe(renamed(3), lable="kind")
 
 

@@ -1,5 +1,7 @@
 """The metrics of accuracy matrices and of series, one entry each, read by all that names one."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest

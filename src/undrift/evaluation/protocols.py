@@ -1,5 +1,7 @@
 """What a learner is examined on, after which batches, and what a row of its grades is made of."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args

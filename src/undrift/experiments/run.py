@@ -1,5 +1,7 @@
 """From a spec to its result, and all that a run leaves on disk."""
 
+from __future__ import annotations
+
 import io
 import math
 import platform

@@ -1,5 +1,7 @@
 """`LearnerFolder`: a learner on disk that observes, predicts, revises, forgets and merges."""
 
+from __future__ import annotations
+
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,5 +1,7 @@
 """What users hand in, as checked tensors: features, edges, labels, node lists."""
 
+from __future__ import annotations
+
 from collections.abc import Collection, Sequence
 from typing import Any
 

@@ -1,5 +1,7 @@
 """`AnyLearner`: what learners of graphs and of sessions share: their batches and their state."""
 
+from __future__ import annotations
+
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, Self, final

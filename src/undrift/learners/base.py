@@ -1,5 +1,7 @@
 """`Learner`: the contract of every method, and the part of it that all methods share."""
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,5 +1,7 @@
 """Some nodes of a graph, as users name them."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

@@ -116,7 +116,7 @@ class _Methods(Mapping[str, Method]):
         if name not in _SPELLED_OUT and name not in registry:
             return _DESCRIBED[name]
         try:
-            if name not in registry.own:
+            if not registry.is_ours(name):
                 method_class(name)  # for its checks
             facts = registry.facts(name, [f.name for f in fields(Method)])
             return Method(**facts | {"name": name})

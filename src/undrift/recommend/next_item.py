@@ -1,5 +1,7 @@
 """`NextItem` and `Ease`: one ridge regression over items, solved from sums over sessions."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, NamedTuple, Self

@@ -1,5 +1,7 @@
 """The same stream with its nodes in other batches, so that classes come back."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Which classes arrive in which task, and which of their nodes train, validate and test."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
