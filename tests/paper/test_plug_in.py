@@ -125,7 +125,7 @@ def test_the_wheel_has_what_users_import_and_nothing_else(wheel: Path) -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert {name.split("/")[0] for name in files} == {"undrift", f"undrift-{version}.dist-info"}
     kept = {Path(n).name for n in files if n.startswith("undrift/testing/")}
-    checks = {f"check_{part}.py" for part in ("learner", "living", "state", "stream")}
+    checks = {f"check_{part}.py" for part in ("learner", "living", "state")}
     assert kept == {"__init__.py", "graphs.py", *checks}
     parts = ("fuzz", "torture", "references", "stand_ins", "leakage", "published", "streams/thin")
     assert not [name for name in files for part in parts if part in name]
