@@ -55,6 +55,7 @@ def table(out: Path) -> tuple[str, object]:
     return markdown_table(replace(made, costs={})), (numbers, chosen)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="kills process groups as Unix does")
 def test_the_table_after_power_cuts_is_that_of_an_undisturbed_bench(tmp_path: Path) -> None:
     (tmp_path / "plan.toml").write_text(PLAN)
