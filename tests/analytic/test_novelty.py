@@ -14,7 +14,7 @@ from undrift import UNKNOWN, Graph, InputError, Propagation, make_learner
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.groups import grouped
 from undrift.analytic.left_out import NoveltyReport, without
-from undrift.analytic.novelty import Strangeness
+from undrift.analytic.novelty import Strangeness, interpolated
 from undrift.analytic.statistics import one_hot
 from undrift.analytic.thin_sums import ThinSums
 from undrift.testing.graphs import tiny_graph, tiny_stream
@@ -379,3 +379,9 @@ def test_no_group_joins_two_unknown_classes() -> None:
     told = learner.groups(graph), learner.groups(graph, learner.novelty(graph) > 0.95)
     assert told[0].tolist() == told[1].tolist() != []
     assert all(len(labels[new][found == i].unique()) == 1 for i in found.unique())
+
+
+def test_a_broken_line_is_level_beyond_its_ends() -> None:
+    at, values = torch.tensor([0.0, 1.0, 3.0]), torch.tensor([10.0, 20.0, 60.0])
+    x = torch.tensor([-5.0, 0.0, 0.5, 1.0, 2.0, 3.0, 9.0])
+    assert interpolated(x, at, values).tolist() == [10.0, 10.0, 15.0, 20.0, 40.0, 60.0, 60.0]
