@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -27,6 +28,7 @@ _DENSE_FROM = 24  # rows with more than one entry in this many cells are cheaper
 _MANY = 4  # from one in so many nodes on, evidence is summed at all of them
 _BLOCK = {"cpu": 2**21, "cuda": 2**28}  # cells of a block, held for every hop; a GPU has room
 _NARROWEST = 64  # columns of a block, at least
+_COUNTED: WeakKeyDictionary[Graph, Tensor] = WeakKeyDictionary()  # what each node of a graph has
 Evidence = Callable[[int, Tensor], Tensor]
 """`e(k, nodes) = (B + I)^k m` at these nodes (indices), m their effective feature counts."""
 
@@ -316,7 +318,9 @@ def rows_of_mixes(
 
 def evidence_of(graph: Graph) -> Evidence:
     """Of a graph in memory; where few nodes are asked for, it is made at few."""
-    edges, everywhere = graph.adjacency, [effective_feature_count(graph.features)]
+    if graph not in _COUNTED:  # rows and their noise ask one after the other
+        _COUNTED[graph] = effective_feature_count(graph.features)
+    edges, everywhere = graph.adjacency, [_COUNTED[graph]]
 
     def within(hops: int, nodes: Tensor) -> Tensor:
         if hops < len(everywhere) or nodes.numel() * _MANY > graph.num_nodes:
