@@ -14,6 +14,10 @@ from urllib.parse import urlsplit
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from hypothesis import settings
+
+settings.register_profile("same-every-time", derandomize=True)
+settings.load_profile("same-every-time")
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -17,6 +17,7 @@ from undrift.errors import InputError
 from undrift.evaluation.cost import PhaseClock, reset_peak_memory
 from undrift.evaluation.loop import AfterTask, Evaluation
 from undrift.evaluation.protocols import Protocol
+from undrift.learners.reading import EXACT
 from undrift.recommend.base import Recommender
 from undrift.recommend.interactions import Interactions
 from undrift.recommend.stream import SessionStream
@@ -99,8 +100,9 @@ def rank_sessions(
         progress("evaluate", at, len(histories))
         scores = learner.scores(histories[at : at + width])
         own = scores.gather(1, place[at : at + width, None].to(scores.device))
-        # what is not less is ahead, what is not a number among it
-        found.ranks.append((~(scores < own)).sum(dim=1).cpu())
+        # what is not less is ahead, what is not a number among it; nor is what rounding makes less
+        near = EXACT * scores.nan_to_num().abs().amax(dim=1, keepdim=True)
+        found.ranks.append((~(scores < own - near)).sum(dim=1).cpu())
         best = scores.topk(min(CUTS[0], len(column)), dim=1)
         shown = best.indices[best.values > 0].cpu()
         found.listed += torch.bincount(shown, minlength=len(column))
