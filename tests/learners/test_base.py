@@ -1,6 +1,8 @@
 """The shared part of the contract: parameters, states, and the sentences for bad input."""
 
+import gc
 import sys
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +48,22 @@ def test_a_learner_that_has_learned_keeps_its_parameters() -> None:
     with pytest.raises(InputError, match="gamma cannot be set after 2 classes were observed"):
         learner.set_params(gamma=2.0)
     assert learner.clone().set_params(gamma=2.0).gamma == 2.0
+
+
+@pytest.mark.parametrize("learner", [undrift.Propagation(), quick()], ids=["sums", "trained"])
+def test_a_batch_leaves_memory_once_it_is_learned(learner: undrift.Learner) -> None:
+    gc.collect()
+    gc.disable()  # what stands in a cycle would wait for it, with all its edges and features
+    try:
+        task = tiny_stream().task(0)
+        left = [weakref.ref(task.graph), weakref.ref(task.graph.features)]
+        learner.observe(task).predict(task.graph, [0])
+        other = learner.clone().observe(task).state().tensors
+        kept = weakref.ref(other[max(other)])
+        del task, other
+        assert [each() for each in (*left, kept)] == [None, None, None]
+    finally:
+        gc.enable()
 
 
 SEEN = quick().observe(tiny_stream().task(0))

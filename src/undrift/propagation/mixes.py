@@ -323,16 +323,20 @@ def evidence_of(graph: Graph) -> Evidence:
     edges, everywhere = graph.adjacency, [_COUNTED[graph]]
 
     def within(hops: int, nodes: Tensor) -> Tensor:
-        if hops < len(everywhere) or nodes.numel() * _MANY > graph.num_nodes:
-            while hops >= len(everywhere):
-                everywhere.append(everywhere[-1] + edges.sums_over_columns(everywhere[-1]))
-            return everywhere[hops][nodes]
-        rows, known = edges[nodes], torch.zeros_like(everywhere[0])
-        asked = torch.zeros(graph.num_nodes, dtype=torch.bool, device=graph.device)
-        asked[nodes] = asked[rows.indices] = True
-        around = asked.nonzero().flatten()
-        known[around] = within(hops - 1, around)
-        return known[nodes] + rows.sums_over_columns(known)
+        rings: list[tuple[Tensor, Csr]] = []  # no recursion: it would keep the graph in a cycle
+        while hops >= len(everywhere) and nodes.numel() * _MANY <= graph.num_nodes:
+            rows, asked = edges[nodes], torch.zeros_like(everywhere[0], dtype=torch.bool)
+            asked[nodes] = asked[rows.indices] = True
+            rings.append((nodes, rows))
+            nodes, hops = asked.nonzero().flatten(), hops - 1
+        while hops >= len(everywhere):
+            everywhere.append(everywhere[-1] + edges.sums_over_columns(everywhere[-1]))
+        found = everywhere[hops][nodes]
+        for inner, rows in reversed(rings):
+            known = torch.zeros_like(everywhere[0])
+            known[nodes] = found
+            nodes, found = inner, known[inner] + rows.sums_over_columns(known)
+        return found
 
     return within
 

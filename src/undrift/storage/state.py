@@ -93,34 +93,30 @@ def pack(
     dataclass the name of its class (`path.@`). Tensors are shared, not copied, but for fields in
     a dataclass's `stored_as_half`. What `unpack` could not build again is a `TypeError`.
     """
+    if isinstance(thing, Tensor) and thing.layout == torch.strided:
+        return {prefix: thing.detach() if thing.requires_grad else thing}, {}
+    if thing is None or isinstance(thing, bool | int | float | str):
+        return {}, {prefix: thing}
     tensors: dict[str, Tensor] = {}
     values: dict[str, Any] = {}
-
-    def take_apart(thing: Any, path: str) -> None:
-        if isinstance(thing, Tensor) and thing.layout == torch.strided:
-            tensors[path] = thing.detach() if thing.requires_grad else thing
-            return
-        if thing is None or isinstance(thing, bool | int | float | str):
-            values[path] = thing
-            return
-        if is_dataclass(thing) and not isinstance(thing, type):
-            if not getattr(type(thing), "__parameters__", ()):  # else checked with its types
-                _hints(type(thing))
-            parts = {f.name: getattr(thing, f.name) for f in fields(thing) if f.init}
-            parts |= {name: halved(parts[name]) for name in getattr(thing, "stored_as_half", ())}
-            values[_join(path, _CLASS)] = type(thing).__name__
-        elif isinstance(thing, tuple) and not hasattr(thing, "_fields"):  # no named tuples
-            parts = {str(i): part for i, part in enumerate(thing)}
-            values[_join(path, _COUNT)] = len(thing)
-        elif isinstance(thing, dict) and all(isinstance(key, str) for key in thing):
-            parts = {_escaped(key): part for key, part in thing.items()}
-            values[_join(path, _COUNT)] = list(thing)
-        else:
-            raise TypeError(f"cannot keep {type(thing).__name__} at {path!r} in a state; {_HOW}")
-        for name, part in parts.items():
-            take_apart(part, _join(path, name))
-
-    take_apart(thing, prefix)
+    if is_dataclass(thing) and not isinstance(thing, type):
+        if not getattr(type(thing), "__parameters__", ()):  # else checked with its types
+            _hints(type(thing))
+        parts = {f.name: getattr(thing, f.name) for f in fields(thing) if f.init}
+        parts |= {name: halved(parts[name]) for name in getattr(thing, "stored_as_half", ())}
+        values[_join(prefix, _CLASS)] = type(thing).__name__
+    elif isinstance(thing, tuple) and not hasattr(thing, "_fields"):  # no named tuples
+        parts = {str(i): part for i, part in enumerate(thing)}
+        values[_join(prefix, _COUNT)] = len(thing)
+    elif isinstance(thing, dict) and all(isinstance(key, str) for key in thing):
+        parts = {_escaped(key): part for key, part in thing.items()}
+        values[_join(prefix, _COUNT)] = list(thing)
+    else:
+        raise TypeError(f"cannot keep {type(thing).__name__} at {prefix!r} in a state; {_HOW}")
+    for name, part in parts.items():
+        inner, plain = pack(part, _join(prefix, name), halved)
+        tensors |= inner
+        values |= plain
     return tensors, values
 
 
