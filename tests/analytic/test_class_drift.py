@@ -109,25 +109,6 @@ def test_rows_of_a_batch_that_share_neighbours_do_not_look_moved() -> None:
     assert plain >= 3 * alarms  # who takes rows as independent cries wolf
 
 
-NOISE = {"epsilon": 5.0, "class_list": (0, 1)}
-
-
-@pytest.mark.parametrize(
-    ("method", "settings", "told"),
-    [("propagation", {}, [0, 1]), ("sgc-ridge", {}, [0, 1]), ("propagation", NOISE, [])],
-)
-def test_a_batch_tells_of_each_class_once_something_was_known(
-    method: str, settings: dict[str, object], told: list[int]
-) -> None:
-    rng = np.random.default_rng(3)
-    first, second = (batch(rng) for _ in range(2))
-    learner = make_learner(method, **settings).observe(first)
-    assert learner.drift_since(None, first) == {}
-    assert learner.drift_since(learner.learned_, first) == {}  # nothing was solved yet
-    before = learner.settle().learned_
-    assert list(learner.observe(second).drift_since(before, second)) == told
-
-
 def test_noise_goes_through_all_hops_of_a_plan() -> None:
     task = batch(np.random.default_rng(4))
     plan = make_learner("sgc-ridge", hops=2).observe(task).learned_.plan

@@ -46,30 +46,6 @@ def test_sums_of_nothing() -> None:
     assert RidgeStatistics.zero(3).squared_error(normal(3, 2)) == 0.0
 
 
-# more than there was ---------------------------------------------------------------------
-
-
-def test_thin_sums_notice_each_way_of_being_below_zero() -> None:
-    x, y = normal(12, 3), torch.ones(12, 1)
-    before = ThinSums.of(x, y, rank=2)
-    assert not before.below_zero(before)
-
-    def with_parts(**parts: Tensor) -> ThinSums:
-        kept = {n: getattr(before, n) for n in ("seen", "diagonal", "moment", "lengths", "counts")}
-        return ThinSums(**(kept | parts), seed=0)
-
-    assert with_parts(counts=torch.tensor([-1.0])).below_zero(before)
-    assert not with_parts(counts=torch.tensor([-0.4]), moment=0 * before.moment).below_zero(before)
-    assert with_parts(lengths=torch.tensor([-1e-6])).below_zero(before)
-    assert with_parts(diagonal=torch.tensor([1.0, -1e-6, 1.0])).below_zero(before)
-    trifle = -1e-11 * before.diagonal.max()
-    assert not with_parts(diagonal=torch.stack([trifle] * 3)).below_zero(before)
-    one = ThinSums.of(torch.tensor([[3.0], [0.0]]), torch.ones(2, 1), rank=1)
-    left = one - ThinSums.of(torch.tensor([[-1.0]]), torch.ones(1, 1), rank=1)
-    assert (left.lengths.item(), left.moment.item(), left.counts.item()) == (8.0, 4.0, 1.0)
-    assert left.below_zero(one)
-
-
 # thin matrices ---------------------------------------------------------------------------
 
 

@@ -38,14 +38,18 @@ def test_rows_at_their_mean_weight() -> None:
     torch.testing.assert_close(thin.at_mean_weight().times(identity), gram, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize("columns", [1, 2, 4])
+@pytest.mark.parametrize("unit", [0.01, 1.0])
 @pytest.mark.parametrize("thin", [False, True])
-def test_scores_spread_as_those_of_the_rows(thin: bool) -> None:
-    covariance, width = summed(ROWS, TARGETS, thin=thin, rank=6).score_covariance(WEIGHTS)
+def test_scores_spread_as_those_of_the_rows(thin: bool, unit: float, columns: int) -> None:
+    sums, weights = summed(unit * ROWS, TARGETS, thin=thin, rank=6), WEIGHTS[:, :columns]
+    covariance, width = sums.score_covariance(weights)
     inner, near = centred(), 1e-3 if thin else 1e-9
     pooled = inner.T @ inner / 30
-    torch.testing.assert_close(covariance, WEIGHTS.T @ pooled @ WEIGHTS, rtol=near, atol=near)
-    centre = WEIGHTS.mean(dim=1, keepdim=True)
-    look = (WEIGHTS - centre).square().sum(dim=1) * pooled.diagonal()
+    wanted = weights.T @ pooled @ weights
+    torch.testing.assert_close(covariance / unit**2, wanted, rtol=near, atol=near)
+    centre = weights.mean(dim=1, keepdim=True) * (columns > 1)  # of one there is no difference
+    look = (weights - centre).square().sum(dim=1) * pooled.diagonal()
     look = pooled.diagonal() if thin else look  # of all columns together
     for c in range(3):
         own = inner[c == LABELS].square().mean(dim=0) / pooled.diagonal()
@@ -86,14 +90,15 @@ def test_a_border_selects_its_classes() -> None:
     assert again.rounding > inner.rounding > 0  # of both parts
 
 
-def test_moved_scores_are_those_of_the_rows() -> None:
+@pytest.mark.parametrize(("thin", "near"), [(False, 1e-6), (True, 1e-3)])
+def test_moved_scores_are_those_of_the_rows(thin: bool, near: float) -> None:
     weights, other = WEIGHTS, WEIGHTS + 1e-3 * torch.eye(*WEIGHTS.shape, dtype=torch.float64)
-    change, sums = other - weights, ClassSums.of(ROWS, TARGETS)
+    change, sums = other - weights, summed(ROWS, TARGETS, thin=thin, rank=6)
     seen = (ROWS @ change).square().mean(dim=0).sqrt()
     unseen = centred().square().sum(dim=1).mean().sqrt() * change.norm(dim=0) / len(WEIGHTS) ** 0.5
     wanted = 4 * (seen + unseen).max() / (sums.means.T @ weights).abs().max()
     found = Linear(sums, weights).moved(Linear(sums, other))
-    assert found == pytest.approx(float(wanted), rel=1e-6)
+    assert found == pytest.approx(float(wanted), rel=near)
 
 
 @pytest.mark.parametrize("sums", [ClassSums.of(ROWS, TARGETS), ThinSums.of(ROWS, TARGETS, rank=3)])
@@ -109,6 +114,7 @@ def test_noise_has_four_times_the_size_of_rounding(sums: ClassSums | ThinSums) -
         told |= {"gram": size * root @ root.T, "squares": size * root.square()}
     draw = torch.Generator().manual_seed(0)
     made = [sums.shaken(draw) for _ in range(400)]
+    assert isinstance(sums, ThinSums) or torch.equal(made[0].gram, made[0].gram.T)
     for name, wanted in told.items():
         moved = torch.stack([getattr(each, name) - getattr(sums, name) for each in made])
         found = moved.square().mean(dim=0).sqrt()

@@ -7,27 +7,19 @@ import scipy.sparse as sp
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 
+from tests.analytic.test_class_sums import rows_of
 from tests.harness.references import thin_joint_ridge
 from undrift.analytic import thin_sums
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.rounding import of_rows
 from undrift.analytic.selection import solution_at
 from undrift.analytic.solve import Thin, ThinStatistics
-from undrift.analytic.statistics import one_hot
+from undrift.analytic.statistics import one_hot, pieces
 from undrift.analytic.thin_sums import ThinSums
 from undrift.sparse import Csr
 
 NAMES = ("seen", "diagonal", "moment", "lengths", "counts")
-
-
-def rows_of(seed: int, n: int = 48, d: int = 12) -> tuple[Tensor, Tensor]:
-    draw = torch.Generator().manual_seed(seed)
-    labels = torch.randint(0, 3, (n,), generator=draw)
-    labels[:3] = torch.arange(3)
-    x = torch.randn(n, d, generator=draw, dtype=torch.float64)
-    return x * (1 + labels.unsqueeze(1)) + labels.unsqueeze(1), one_hot(labels, (0, 1, 2))
 
 
 def close(a: ThinSums, b: ThinSums) -> None:
@@ -46,8 +38,9 @@ def test_the_solution_is_that_of_square_matrices(seed: int, rank: int, gamma: fl
     assert ours.freedom == pytest.approx(freedom, rel=1e-6)
 
 
-def test_with_a_direction_for_every_column_nothing_is_lost() -> None:
-    x, y = rows_of(1)
+@pytest.mark.parametrize("n", [48, 6])  # rows; of the six, one is the only one of its class
+def test_with_a_direction_for_every_column_nothing_is_lost(n: int) -> None:
+    x, y = rows_of(1, n)
     thin, whole = ThinSums.of(x, y, rank=12), ClassSums.of(x, y)
     torch.testing.assert_close(thin.gram, whole.gram, rtol=1e-4, atol=1e-3)
     ours, theirs = (solution_at(s.plain(), 0.3) for s in (thin, whole))
@@ -67,10 +60,27 @@ def test_what_is_seen_never_exceeds_the_gram_and_has_its_diagonal() -> None:
     assert float(torch.linalg.eigvalsh(within - low.factor @ low.factor.T).min()) > -1e-7
 
 
-@pytest.mark.parametrize("n", [0, 1, 3])
+def test_a_column_whose_classes_have_means_of_zero_keeps_its_variance() -> None:
+    x = torch.tensor([[1.0, 2], [-1, 4], [2, -3], [-2, 5], [3, 1], [-3, 1]], dtype=torch.float64)
+    sums = ThinSums.of(x, one_hot(torch.tensor([0, 0, 1, 1, 1, 1]), (0, 1)), rank=2)
+    assert float(sums.balanced().matrix.diag[0]) == pytest.approx(28 * 2 / 6)
+
+
+@pytest.mark.parametrize("need", [0.3, 1.1, 3.2, 50.0])
+def test_a_core_is_raised_by_little_more_than_it_needs(need: float) -> None:
+    core = torch.diag(torch.tensor([1.0, -1e-3 * need], dtype=torch.float64))
+    lower = thin_sums._root(core.clone(), 1e-3)
+    one, other = (1e3 * (lower @ lower.T - core).diagonal()).tolist()
+    assert one == pytest.approx(other)
+    assert max(0.999, need) < one < 2 * need + 1
+    assert bool(thin_sums._root(core * math.nan, 1e-3).isnan().any())  # it ends
+
+
+@pytest.mark.parametrize("n", [0, 1, 3])  # rows that are the means of their classes
 def test_fewer_rows_than_directions(n: int) -> None:
     x, y = rows_of(3)
     sums = ThinSums.of(x[:n], y[:n], rank=8)
+    assert sums.within.factor.shape == (12, 0)
     weights = solution_at(sums.balanced(), 0.3, sums.at_mean_weight()).weights
     assert bool(torch.isfinite(weights).all())
     assert sums.count == n
@@ -80,11 +90,12 @@ def test_few_rows_at_a_time_give_the_same_sums(monkeypatch: pytest.MonkeyPatch) 
     x, y = rows_of(3)
     whole = ThinSums.of(x, y, rank=4)
     monkeypatch.setattr(thin_sums, "_ON_CPU_MB", 5 * 12 * 8 / 2**20)  # five rows
+    assert len(list(pieces(x, whole.at_once_mb))) == 10
     close(ThinSums.of(x, y, rank=4), whole)
     halves = [(x[:20], y[:20]), (x[20:], y[20:])]
-    pieces = ThinSums.zero(12, rank=4).add_pieces(halves, 3)
-    close(pieces, whole)
-    assert pieces.rounding == of_rows(48, whole.trace)
+    both = ThinSums.zero(12, rank=4).add_pieces(halves, 3)
+    close(both, whole)
+    assert both.rounding == of_rows(48, whole.trace)
     assert whole.add(x[:9], y[:9]).rounding == pytest.approx(
         math.hypot(whole.rounding, of_rows(9, whole.trace + float(x[:9].square().sum())))
     )

@@ -106,16 +106,6 @@ def test_scores_are_no_further_off_than_is_told(
     assert off(found, wanted, graph) < told
 
 
-def test_nothing_is_left_of_rounding_where_all_is_forgotten() -> None:
-    graph = crowd(1.0)
-    every = batch(graph, np.arange(graph.num_nodes))
-    learner = make_learner("sgc-ridge").observe(every).forget(every)
-    assert learner.exactness() is None
-    assert learner.learned_.sums.rounding == 0.0
-    fresh = make_learner("sgc-ridge").observe(every).exactness()
-    assert learner.observe(every).exactness() == pytest.approx(fresh, rel=0.1)
-
-
 def test_what_is_told_outlives_a_restart_and_older_states_have_one_too() -> None:
     forgot, never = after_forgetting("propagation", crowd(1.0), 40, **NARROW)
     state = forgot.state()
@@ -126,15 +116,6 @@ def test_what_is_told_outlives_a_restart_and_older_states_have_one_too() -> None
     told = restored.exactness()
     assert told is not None
     assert told == pytest.approx(never.exactness(), rel=10)
-
-
-def test_a_method_that_promises_nothing_tells_nothing() -> None:
-    first, *_ = tiny_stream()
-    assert make_learner("sgc-ridge").exactness() is None
-    assert make_learner("bare").exactness() is None
-    assert make_learner("ds-al", backbone__epochs=1, alpha=2).observe(first).exactness() is None
-    noisy = make_learner("propagation", epsilon=8.0, class_list=(0, 1, 2, 3), testing=True)
-    assert noisy.observe(first).exactness() is None
 
 
 @pytest.mark.parametrize(

@@ -224,16 +224,6 @@ def test_a_damaged_ledger_is_one_sentence(name: str, value: Any) -> None:
         learner().load(State(state.method, state.params, state.tensors, values))
 
 
-def test_sums_made_elsewhere_are_batches_that_nobody_knows() -> None:
-    taught, other = learner().observe(JAN), learner().observe(JAN)
-    known = other.sibling().observe(FEB).learned_
-    assert taught.take(known.plan, known.classes, known.sums) is taught  # type: ignore[attr-defined]
-    close(taught.forget(FEB, again=True), other)
-    taught.observe(FEB)
-    assert taught.give_back(known.classes, known.sums) is taught  # type: ignore[attr-defined]
-    close(taught, other)
-
-
 # what a digest sees ----------------------------------------------------------------------
 
 

@@ -132,10 +132,10 @@ class ClassSums(Rounded):
         """`[d, C]`: each class's shrunk variances over the pooled ones."""
         own = (self.squares / self.counts.clamp(min=1) - self.means.square()).clamp(min=0)
         varies = self.without_rounding(pooled) > 0
-        relative = own / torch.where(varies, pooled, 1.0).unsqueeze(1)
+        relative = own / pooled.unsqueeze(1)
         return torch.where(varies.unsqueeze(1), self.shrunk(relative), 1.0)
 
     def without_rounding(self, pooled: Tensor) -> Tensor:
         """Pooled variances, zero where they are what rounding leaves of a column's squares."""
-        least = _NO_VARIANCE * self.diagonal / self.total
-        return torch.where((pooled > least) & (pooled > 0), pooled, 0.0)
+        least = (_NO_VARIANCE * self.diagonal / self.total).clamp(min=0)
+        return torch.where(pooled > least, pooled, 0.0)

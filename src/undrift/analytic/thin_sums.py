@@ -134,7 +134,7 @@ class ThinSums(Rounded):
         y = self.products_around
         core = self.directions().T @ y
         core = (core + core.T) / 2
-        scale = float(core.diagonal().mean()) if self.rank else 0.0
+        scale = float(core.diagonal().mean())
         diagonal = (self.diagonal - (self.moment * self.means).sum(dim=1)).clamp(min=0)
         noise = likely(self) * math.sqrt(self.rank) / 4  # of the core: its largest eigenvalue
         if scale <= max(_ROUNDING * self.trace, noise):  # every row is its class's mean
@@ -159,7 +159,7 @@ class ThinSums(Rounded):
         """
         means, even = self.means, torch.ones_like(self.counts)
         usual = (means.abs() @ self.counts) / self.total
-        ratio = means.abs().sum(dim=1) / torch.where(usual > 0, usual, 1.0)
+        ratio = means.abs().sum(dim=1) / usual
         root = torch.where(usual > 0, ratio, self.present).div(self.total).sqrt()
         within = self.within.stretched(root)
         return ThinStatistics.of_classes(within, means, even, self.count, self.present)

@@ -392,7 +392,7 @@ class AdditiveLearner(Novel, Learner, Generic[P, S, A]):
 
     @final
     def _merged(self, other: Self) -> Known[P, S, A]:
-        if self.map_digest() != other.map_digest():
+        if _digest_of(self.known.plan) != _digest_of(other.known.plan):
             plan, both = "", ""
             if "plan" in self.params():
                 plan, both = " or plans", ", or give both the same plan"
@@ -411,17 +411,11 @@ class AdditiveLearner(Novel, Learner, Generic[P, S, A]):
     def _emptied(self) -> Known[P, S, A]:
         return Known((), self.known.plan, self.known.sums.emptied())
 
-    @final
-    def map_digest(self) -> str:
-        """A SHA-256 of what rows depend on: learners with the same one can merge."""
-        if self.learned_ is None:
-            raise InputError("what rows depend on is fixed by the first batch; observe one first")
-        tensors, values = pack(self.known.plan)
-        parts = {"device", *self.planned}
-        params = {key: value for key, value in self.params().items() if key not in parts}
-        digest = sha256(repr((self.name, sorted(params.items()), sorted(values.items()))).encode())
-        if self.scaling_ is not None:
-            digest.update(repr(self.scaling_).encode())
-        for name, tensor in sorted(tensors.items()):
-            digest.update(name.encode() + tensor.detach().cpu().contiguous().numpy().tobytes())
-        return digest.hexdigest()
+
+def _digest_of(plan: RowPlan[Any]) -> str:
+    """A SHA-256 of all values and tensors of a plan, on whatever device they are."""
+    tensors, values = pack(plan)
+    digest = sha256(repr(sorted(values.items())).encode())
+    for name, tensor in sorted(tensors.items()):
+        digest.update(name.encode() + tensor.cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()

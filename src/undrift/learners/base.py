@@ -39,7 +39,7 @@ _UNFIT = (
     "the state is damaged: its parts do not fit each other; restore it from a copy or learn again"
 )
 _BETWEEN_PARTS = {
-    *("as_task", "can", "check_param", "give_back", "judged", "kinds", "known", "map_digest"),
+    *("as_task", "can", "check_param", "give_back", "judged", "kinds", "known"),
     *("plan_by", "plan_note", "probabilities_of", "ranking", "scaled", "settle", "take"),
 }
 _SIBLING = "make one the sibling() of the other before it observes anything"
