@@ -1,12 +1,10 @@
 """Columns that tell how many features and edges a node has, and where the default uses them."""
 
 from copy import copy
-from dataclasses import replace
 
 import numpy as np
 import torch
 
-from tests.harness.graphs import patterned_graph
 from undrift import TaskStream, evaluate
 from undrift.graphs import Graph
 from undrift.propagation.features import COUNTS, TABLE, count_columns
@@ -89,14 +87,3 @@ def test_counts_tell_classes_that_neighbours_and_words_do_not() -> None:
         Propagation(homophily=0.1), stream
     ).by_class.a_f  # given: nothing is measured
     assert found > 95 > 60 > without
-
-
-def test_where_neighbours_agree_or_features_are_dense_there_are_none() -> None:
-    alike = TaskStream.from_graph(patterned_graph([0, 1, 2], per_class=30), base=3, increment=1)
-    assert not Propagation().observe(alike.task(0)).learned_.plan.counts
-    graph = wordy()
-    dense = replace(graph, features=graph.features.to_dense() + 0.1)
-    task = TaskStream.from_graph(dense, base=2, increment=2).task(0)
-    assert not Propagation().observe(task).learned_.plan.counts
-    task = TaskStream.from_graph(graph, base=2, increment=2).task(0)
-    assert Propagation().observe(task).learned_.plan.counts

@@ -323,11 +323,6 @@ def test_few_edges_or_none_do_not_lower_the_homophily_weight() -> None:
         assert homophily_weight(small_task(edges, labels)) == 1.0
 
 
-def test_two_classes_show_no_pattern() -> None:
-    assert label_association(patterned_task([1, 0])) == 0.0
-    assert label_association(small_task([[], []], [0, 1])) == 0.0
-
-
 def test_one_class_has_no_probabilities() -> None:
     graph = Graph.from_arrays(torch.eye(4), [[0, 1], [1, 0]], labels=[3, 3, 3, 3])
     learner = Propagation().observe(graph)
