@@ -10,7 +10,7 @@ from undrift.graphs import Graph
 from undrift.streams.stream import TaskStream
 
 
-def noisy_stream(noise: float, sparse: bool = False) -> TaskStream:
+def noisy_stream(noise: float) -> TaskStream:
     """A stream with ten noisy dense columns, and some thirty neighbours of a node's own class.
 
     >>> noisy_stream(12.0).classes
@@ -21,8 +21,7 @@ def noisy_stream(noise: float, sparse: bool = False) -> TaskStream:
     x = rng.normal(size=(6, 10))[labels] + noise * rng.normal(size=(480, 10))
     mates = (np.arange(480)[:, None] + 6 * rng.integers(1, 80, size=(480, 15))) % 480
     edges = np.stack([np.repeat(np.arange(480), 15), mates.ravel()])
-    features = sp.csr_matrix(np.abs(x)) if sparse else x
-    graph = Graph.from_arrays(features, edges, labels, undirected=True)
+    graph = Graph.from_arrays(x, edges, labels, undirected=True)
     return TaskStream.from_graph(graph, base=2, increment=2, name="noisy")
 
 

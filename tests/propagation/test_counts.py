@@ -1,18 +1,14 @@
 """Columns that tell how many features and edges a node has, and where the default uses them."""
 
 from copy import copy
-from dataclasses import replace
 
 import numpy as np
 import torch
 
-from tests.harness.graphs import patterned_graph
 from undrift import TaskStream, evaluate
-from undrift.datasets.synthetic import generate
 from undrift.graphs import Graph
 from undrift.propagation.features import COUNTS, TABLE, count_columns
 from undrift.propagation.learner import Propagation
-from undrift.propagation.plan import Plan
 from undrift.streams.task import isolating
 
 
@@ -91,30 +87,3 @@ def test_counts_tell_classes_that_neighbours_and_words_do_not() -> None:
         Propagation(homophily=0.1), stream
     ).by_class.a_f  # given: nothing is measured
     assert found > 95 > 60 > without
-
-
-def test_where_neighbours_agree_or_features_are_dense_there_are_none() -> None:
-    alike = TaskStream.from_graph(patterned_graph([0, 1, 2], per_class=30), base=3, increment=1)
-    assert not Propagation().observe(alike.task(0)).learned_.plan.counts
-    graph = wordy()
-    dense = replace(graph, features=graph.features.to_dense() + 0.1)
-    task = TaskStream.from_graph(dense, base=2, increment=2).task(0)
-    assert not Propagation().observe(task).learned_.plan.counts
-    task = TaskStream.from_graph(graph, base=2, increment=2).task(0)
-    assert Propagation().observe(task).learned_.plan.counts
-
-
-def test_degrees_are_told_only_with_rows_enough_and_edges_that_look_at_no_class() -> None:
-    def fixed(graph: Graph, base: int) -> Plan:
-        task = TaskStream.from_graph(graph, base=base, increment=2).task(0)
-        found: Plan = Propagation().observe(task).learned_.plan
-        return found
-
-    assert fixed(wordy(per_class=700), base=2).degrees
-    few = fixed(wordy(), base=2)
-    assert few.counts
-    assert not few.degrees
-    avoiding = generate(nodes=3000, words=150, classes=6, homophily=0.0)
-    looking = fixed(avoiding, base=4)
-    assert looking.counts
-    assert not looking.degrees

@@ -4,9 +4,10 @@ import pytest
 import torch
 
 from undrift.propagation.features import FeatureMap
+from undrift.propagation.learner import Propagation
 from undrift.propagation.mixes import Propagated
-from undrift.propagation.sums import summed
-from undrift.testing.graphs import tiny_graph
+from undrift.propagation.sums import PropagationSums, summed
+from undrift.testing.graphs import tiny_graph, tiny_stream
 
 
 @pytest.mark.parametrize("fourier", [0, 8])
@@ -45,3 +46,23 @@ def test_a_ranking_tells_apart_what_float32_cannot(sparse: bool, fourier: int) -
     factor = (apart * scores).sum(dim=1, keepdim=True) / scores.square().sum(dim=1, keepdim=True)
     assert bool((factor > 0).all())
     torch.testing.assert_close(apart, factor * scores, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("classes", [1, 2])
+def test_what_sums_tell_beside_rows(classes: int) -> None:
+    """Of a single row too; and what an old state does not tell is not a number for any class."""
+    task = tiny_stream().task(0)
+    one = task.train & (task.train.cumsum(0) == 1)
+    known = Propagation(mix="adaptive", fourier=8).observe(task).settle().learned_
+    assert known.sums.scored(known.solution) is known.sums.variants["mix"]
+    for within in (one, task.train):
+        noise = known.plan.log_noise(task.graph, task.training(within))
+        sums = PropagationSums.of(known.plan, task, within)
+        assert sums.usual_noise == pytest.approx(float(noise.mean()))
+    for kept in sums.kept(known.plan, task.classes):
+        plain = known.plan.feature_map(kept.name).plain(task.graph, task.training())
+        assert torch.equal(kept.rows_of(task, task.train)[:, : kept.linear], plain)
+    some = sums.select([*range(classes)])
+    old = PropagationSums(some.variants, some.edges)
+    assert old.noise.shape == (classes,)
+    assert old.noise.isnan().all()

@@ -54,7 +54,18 @@ def test_both_measures_of_edges_are_as_published_and_shrunk_as_by_twenty(
     assert association_of(torch.from_numpy(table)) == pytest.approx(max(told, 0) * m / (m + 20))
 
 
-@pytest.mark.parametrize(("beside", "kept"), [(35, False), (37, True)])
+def test_how_much_classes_tell_lies_between_two_bounds() -> None:
+    ring = torch.tensor([[0.0, 30, 30], [30, 0, 30], [30, 30, 0]]).double()
+    assert association_of(ring[:2, :2]) == 0.0  # two classes
+    assert 0 < association_of(ring) < 1
+    unlinked = torch.nn.functional.pad(ring, (0, 1, 0, 1))  # a class without edges
+    assert association_of(unlinked) == association_of(ring)
+    assert association_of(torch.zeros(3, 3).double()) == 0.0
+    oneway = torch.tensor([[0.0, 50, 0], [0, 0, 1], [1, 0, 0]]).double()
+    assert association_of(oneway) == 1.0
+
+
+@pytest.mark.parametrize(("beside", "kept"), [(35, False), (36, True)])
 def test_a_class_seen_beside_few_others_ends_the_separate_channels(beside: int, kept: bool) -> None:
     alone, other = 100 - beside, beside  # of a hundred edges and twenty of the prior
     edges = torch.tensor([[alone, other], [other, alone]], dtype=torch.float64)

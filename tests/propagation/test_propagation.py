@@ -16,6 +16,7 @@ from tests.harness.graphs import noisy_stream, patterned_graph
 from tests.harness.references import (
     adaptive_features,
     balanced_joint_ridge,
+    cross_validated,
     separate_features,
 )
 from undrift.analytic.selection import GAMMAS
@@ -144,7 +145,20 @@ def test_validation_nodes_are_of_no_use() -> None:
     mine, theirs = (learner.settle().state().tensors for learner in (with_them, without))
     assert mine.keys() == theirs.keys()
     assert all(torch.equal(mine[name], theirs[name]) for name in mine)
-    assert with_them.learned_.solution.gamma in GAMMAS
+
+
+def test_gamma_is_the_one_of_least_cross_validation_error() -> None:
+    """With one class too: its scores depend on gamma."""
+    learner, rows, labels = Propagation(balanced=False, sketch=0, fourier=0), [], []
+    for task in TaskStream.from_graph(tiny_graph(), base=1, increment=5):
+        learner.observe(task).settle()
+        plan = learner.learned_.plan
+        rows.append(plan.rows_of(task.graph, task.train.nonzero().flatten()))
+        labels.append(task.labels[task.train])
+        x, y = torch.cat(rows), one_hot(torch.cat(labels), learner.classes_)
+        scale = float(x.square().sum(dim=0).mean())
+        errors = [cross_validated(x, y, gamma * scale) for gamma in GAMMAS]
+        assert learner.learned_.solution.gamma == GAMMAS[errors.index(min(errors))]
 
 
 # graphs whose neighbours disagree ----------------------------------------------------------
@@ -195,17 +209,12 @@ def test_a_class_that_came_alone_ends_the_separate_channels() -> None:
 
 
 def test_another_variant_is_selected_where_sums_tell_of_two_points_more() -> None:
-    assert selected_variant({"mix": [0.9, 0.8], "separate": [0.9, 0.83]}) == "mix"
+    assert selected_variant({"mix": [0.4, 0.6], "separate": [0.4, 0.64]}) == "mix"
     assert (
         selected_variant({"mix": [0.9, 0.8], "separate": [0.95, 0.83], "hops": [1, 0.9]}) == "hops"
     )
     assert selected_variant({"mix": [0.5, None], "hops": [0.6, None]}) == "hops"
     assert selected_variant({"mix": [None], "hops": [None]}) == "mix"
-
-
-@pytest.mark.parametrize("fixed", [{"homophily": 0.0}, {"mix": "mean", "hops": 2}], ids=str)
-def test_a_fixed_homophily_or_mix_opens_no_other_variant(fixed: dict[str, Any]) -> None:
-    assert "separate" not in taught(patterned(increment=2), **fixed).learned_.plan.variants
 
 
 def test_columns_of_degrees_are_no_more_and_what_lacked_them_loads() -> None:
@@ -285,15 +294,6 @@ def test_where_own_features_are_noise_hops_get_columns_of_their_own() -> None:
     assert evaluate(Propagation(), stream).by_class.a_f > plain + 5
 
 
-def test_only_narrow_dense_features_are_asked() -> None:
-    assert "hops" in taught(noisy_stream(0.1)).learned_.plan.variants
-    assert "hops" in taught(noisy_stream(0.1, sparse=True)).learned_.plan.variants  # none is zero
-    assert "hops" not in taught(noisy_stream(0.1), gamma=0.1).learned_.plan.variants
-    assert "hops" not in taught(noisy_stream(0.1), mix="mean").learned_.plan.variants
-    wide = tiny_stream(features=1025)
-    assert "hops" not in taught(wide).learned_.plan.variants
-
-
 def small_task(edges: list[list[int]], labels: list[int]) -> Task:
     n = len(labels)
     train = torch.ones(n, dtype=torch.bool)
@@ -321,11 +321,6 @@ def test_few_edges_or_none_do_not_lower_the_homophily_weight() -> None:
         ([[0, 1], [2, 3]], [0, 0, 1, 1]),
     ):
         assert homophily_weight(small_task(edges, labels)) == 1.0
-
-
-def test_two_classes_show_no_pattern() -> None:
-    assert label_association(patterned_task([1, 0])) == 0.0
-    assert label_association(small_task([[], []], [0, 1])) == 0.0
 
 
 def test_one_class_has_no_probabilities() -> None:

@@ -3,16 +3,15 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from undrift.checks import bytes_of
 from undrift.errors import InputError
 from undrift.graphs import Graph
 from undrift.propagation.learner import Propagation
 from undrift.propagation.plan import First, Size, Wanted
-from undrift.sparse import Csr
-from undrift.streams.stream import TaskStream
-from undrift.testing.graphs import tiny_stream
 
 WORDS = First(rows=3000, nbytes=2_750_000, dense=False)  # about the first task of CS-CL
 FEW = First(rows=720, nbytes=530_000, dense=False)
@@ -39,19 +38,33 @@ SOME = First(rows=150, nbytes=10**6, dense=False)
         # three first batches hold the sums
         ({}, replace(WORDS, nbytes=ENOUGH + 1), 6805, Size(3072, 0, 512)),
         ({}, replace(WORDS, nbytes=ENOUGH - 1), 6805, Size(3072, 0, 256)),
+        # and one direction for every eight rows needs no asking for, a power of two in all
+        ({}, replace(WORDS, rows=4096), 6805, Size(3072, 0, 512)),
+        ({}, replace(WORDS, rows=4095), 6805, Size(3072, 0, 256)),
+        # about twenty columns to a direction, but one column at least
+        ({"budget": "1MB"}, WORDS, 6805, Size(1581, 0, int(1e6 / (8 * 1581)) - 33)),
+        ({"budget": 1}, WORDS, 6805, Size(1, 0, 8)),
+        # entries are taken to a power where columns are not sketched
+        ({}, WORDS, 3072, Size(3072, 0, 256, 0.75)),
+        ({}, WORDS, 3073, Size(3072, 0, 256)),
         # rows stand behind every direction
         ({}, THIN, 5000, Size(3072, 0, 32)),
         ({"budget": "1GB"}, THIN, 5000, Size(3072, 0, 35)),
+        ({"budget": "1GB"}, DENSE, 5000, Size(3072, 0, 512)),
         ({"rank": 400}, THIN, 5000, Size(3072, 0, 400)),
         # half of a Gram is kept where it is smaller
-        ({}, WORDS, 600, Size(3072, 0, 0, 0.75)),
+        ({}, WORDS, 2 * 512 - 33, Size(3072, 0, 512, 0.75)),
+        ({}, WORDS, 2 * 512 - 34, Size(3072, 0, 0, 0.75)),
         ({"rank": 20}, WORDS, 600, Size(3072, 0, 20, 0.75)),
         # narrow dense features get Fourier features, and sparse ones where rows are few
         ({}, DENSE, 128, Size(3072, 2048, 512)),
         ({}, DENSE, 16, Size(3072, 256, 0)),
         ({}, DENSE, 1025, Size(3072, 0, 512)),
         ({"fourier": 77}, WORDS, 128, Size(3072, 77, 0, 0.75)),
-        ({"budget": "200kB"}, SOME, 120, Size(609, int(2e5 / (8 * (53 + 33))) - 120, 53, 0.75)),
+        *(
+            ({"budget": "200kB"}, SOME, width, Size(609, (290 - width) * few, 53, 0.75))
+            for width, few in ((105, False), (106, True), (150, True), (151, False))
+        ),
         # a number of columns keeps their whole Gram
         ({"sketch": 1024}, FEW, 2879, Size(1024, 2048, 0)),
         ({"sketch": 0}, FEW, 2879, Size(0, 0, 0)),
@@ -79,10 +92,17 @@ def test_a_budget_that_cannot_be_read(wrong: float | str) -> None:
         Propagation(budget=wrong)
 
 
-def test_how_features_are_stored_decides_nothing() -> None:
-    sparse = tiny_stream(sparse=True)
-    words = sparse.graph.features
-    assert isinstance(words, Csr)
-    same = Graph(words.to_dense(), sparse.graph.adjacency, sparse.graph.labels)
-    dense = TaskStream.from_graph(same, base=2, increment=2, seed=0)
-    assert First.of(sparse.task(0)) == First.of(dense.task(0))
+@pytest.mark.parametrize("stored", [np.array, sp.csr_matrix])
+@pytest.mark.parametrize(
+    ("entries", "found"),
+    [  # of twelve; four bytes a number and four a place, and eight for each of four edges
+        (6, First(3, 4 * (6 + 6) + 8 * 4, dense=False)),
+        (7, First(3, 4 * 12 + 8 * 4, dense=True)),
+    ],
+)
+def test_what_is_known_of_a_first_batch_however_it_is_stored(
+    entries: int, found: First, stored: Any
+) -> None:
+    features = stored((np.arange(12.0) < entries).reshape(4, 3) * 2.5)
+    graph = Graph.from_arrays(features, [[0, 1], [1, 2]], [0, 0, 1, -1], undirected=True)
+    assert First.of(Propagation().as_task(graph)) == found

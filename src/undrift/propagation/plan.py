@@ -194,12 +194,12 @@ class Plan(RowPlan["Solved"]):
 
     def noise_rows(self, graph: Graph, nodes: Tensor, noise: Tensor) -> Tensor:
         """As the first feature variant mixes the hops of each node, without scaling to length."""
-        hops = Hops.at_nodes([self.propagated(self.variants[0])], graph, nodes)
+        hops = Hops.at_nodes([self.propagated("mix")], graph, nodes)
         return hops.mixed(hops.first(noise), dtype=noise.dtype)[0].to_dense()
 
     def log_noise(self, graph: Graph, nodes: Tensor) -> Tensor:
         """Of the first feature variant."""
-        mix = self.propagated(self.variants[0])
+        mix = self.propagated("mix")
         degrees = graph.operator.degrees.into[nodes].double()
         return mix.log_noise(mix.weights_at(graph, nodes), degrees)
 
@@ -378,7 +378,7 @@ def association_of(edges: Tensor) -> float:
     weight of 20 edges. Two classes cannot tell agreement from the opposite: 0 under three.
     """
     m = float(edges.sum()) / 2
-    table = edges / max(2 * m, 1)
+    table = edges / (2 * m)
     share = table.sum(dim=1)
     table, share = table[share > 0][:, share > 0], share[share > 0]
     count = share.numel()
