@@ -79,8 +79,8 @@ class Propagated:
         same = self.same_for_all()
         if same is None:
             return self.by_evidence(evidence_of(graph), nodes)
-        ones = torch.ones(nodes.numel(), dtype=torch.float64, device=graph.device)
-        return [weight * ones for weight in same]
+        like = torch.empty(nodes.numel(), dtype=torch.float64, device=graph.device)
+        return [torch.full_like(like, weight) for weight in same]
 
     def by_evidence(self, evidence: Evidence, nodes: Tensor) -> list[Tensor]:
         """The adaptive weights D_0, D_1, ... at these nodes, up to the last hop that one takes."""
@@ -260,7 +260,7 @@ class Hops:
                     part = taken.of(held).at_rows(taken.rows, count)
                     if side > done:
                         mine.append(part)
-                    elif side == 1 and taken.rows.numel():
+                    elif taken.rows.numel():
                         mine[0] = plus(mine[0], part)
             if done == len(self.products):
                 return [mine[0] if len(mine) == 1 else beside(mine) for mine in parts]
@@ -347,7 +347,7 @@ def effective_feature_count(features: Rows) -> Tensor:
     def of(part: Rows) -> Tensor:
         exact = part.double()
         total, square = exact.abs().sum(dim=1), exact.square().sum(dim=1)
-        return torch.where(square > 0, total**2 / torch.where(square > 0, square, 1.0), 0)
+        return total**2 / torch.where(square > 0, square, 1.0)
 
     return _in_chunks(features, of, _at_once(features))
 
