@@ -283,13 +283,15 @@ class Hops:
     def _add_(self, results: list[Tensor], k: int, columns: slice, held: Tensor) -> None:
         """Add what each mix takes of some columns of hop k."""
         for result, taken, side in zip(results, self.taken[k], self.channels, strict=True):
+            if not taken.rows.numel():
+                continue
             shift = 0 if side == 1 else k * (result.shape[1] // side)
             there = result[:, columns.start + shift : columns.stop + shift]
             if not k:
                 there[:] = taken.of(held)
             elif taken.rows.numel() == result.shape[0]:
                 there += taken.of(held)
-            elif taken.rows.numel():
+            else:
                 there[taken.rows] += taken.of(held)
 
 
