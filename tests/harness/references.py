@@ -62,48 +62,53 @@ def k_hop_forward(
     return h
 
 
-def adaptive_features(
+def hop_weights(
     features: Tensor,
     adjacency: Tensor,
-    hops: int,
-    evidence_threshold: float,
+    mix: str = "adaptive",
+    hops: int = 8,
+    evidence_threshold: float = 1e4,
     homophily: float = 1.0,
 ) -> Tensor:
-    """The twin of `Propagated(mix="adaptive").rows`, node by node, in float64.
-
-    Each node starts from its own row and takes another hop as long as the effective feature
-    count within its reach is under `evidence_threshold`.
-    """
-    n = features.shape[0]
-    x = torch.stack([_unit(row) for row in features.double()])
-    operator = dense_operator(adjacency.double(), "symmetric")
-    links = adjacency.tolist()
-    linked = [[j for j in range(n) if links[i][j] != 0] for i in range(n)]
-    own = [float(row.abs().sum() ** 2 / row.square().sum()) if row.any() else 0.0 for row in x]
-    reached, hop, mixed = own, x, x.clone()
-    for k in range(1, hops + 1):
-        hop = operator @ hop
-        for i in range(n):
-            weight = max(0.0, 1 - reached[i] / evidence_threshold) * homophily**k
-            if weight >= 1e-3:
-                mixed[i] += weight * hop[i]
-        reached = [reached[i] + sum(reached[j] for j in linked[i]) for i in range(n)]
-    return torch.stack([_unit(row) for row in mixed])
-
-
-def separate_features(features: Tensor, adjacency: Tensor, hops: int) -> Tensor:
-    """The twin of `Propagated(mix="separate").rows`: own row, then means over neighbours."""
+    """`[hops + 1, nodes]`, node by node: the twin of `Propagated.weights_at`."""
     n, links = features.shape[0], adjacency.tolist()
-    hop = [_unit(row) for row in features.double()]
-    blocks = [hop]
-    for _ in range(hops):
-        means = []
+    linked = [[j for j in range(n) if links[i][j] != 0] for i in range(n)]
+    rows = features.double()
+    reached = [
+        float(row.abs().sum() ** 2 / row.square().sum()) if row.any() else 0.0 for row in rows
+    ]
+    weights = torch.ones(hops + 1, n, dtype=torch.float64)
+    for k in range(hops + 1):
         for i in range(n):
-            linked = [hop[j] for j in range(n) if links[i][j] != 0]
-            means.append(sum(linked, torch.zeros_like(hop[i])) / max(len(linked), 1))
-        hop = means
-        blocks.append([2 * row for row in hop])
-    return torch.stack([_unit(torch.cat([block[i] for block in blocks])) for i in range(n)])
+            damped = homophily**k
+            if mix == "separate":
+                damped = 2.0 if k else 1.0
+            elif mix == "hop":
+                damped *= k == hops
+            elif mix == "adaptive" and k:
+                damped *= max(0.0, 1 - reached[i] / evidence_threshold)
+                damped *= damped >= 1e-3
+            weights[k, i] = damped
+        if k:
+            reached = [reached[i] + sum(reached[j] for j in linked[i]) for i in range(n)]
+    return weights
+
+
+def propagated_features(
+    features: Tensor, adjacency: Tensor, mix: str = "adaptive", hops: int = 8, **settings: float
+) -> Tensor:
+    """The twin of `Propagated.rows`, every hop a power of a dense matrix, in float64."""
+    apart = mix == "separate"
+    kind = "row" if apart else "symmetric"
+    operator = dense_operator(adjacency.double(), kind, self_loops=not apart)
+    hop = torch.stack([_unit(row) for row in features.double()])
+    parts = []
+    for weight in hop_weights(features, adjacency, mix, hops, **settings):
+        parts.append(weight.unsqueeze(1) * hop)
+        hop = operator @ hop
+    side_by_side = apart or mix == "concat"
+    mixed = torch.cat(parts, dim=1) if side_by_side else torch.stack(parts).sum(dim=0)
+    return torch.stack([_unit(row) for row in mixed])
 
 
 def balanced_joint_ridge(

@@ -1,8 +1,10 @@
 """Columns that tell how many features and edges a node has, and where the default uses them."""
 
+import math
 from copy import copy
 
 import numpy as np
+import pytest
 import torch
 
 from undrift import TaskStream, evaluate
@@ -49,6 +51,18 @@ def test_a_relative_degree_lies_between_two_columns_of_the_table() -> None:
     middles = table[:, 2] @ torch.arange(13).double() / 3
     relative = 64 * torch.tensor([3.0, 2, 2, 1]).double() / 8**0.5
     assert torch.allclose(middles, relative.add(1).log2())
+
+
+def test_the_count_alone_has_26_columns_and_no_zero_is_stored() -> None:
+    graph = Graph.from_arrays(torch.ones(2, 9000), [[0], [1]])  # one edge, of one way
+    alone, both = (
+        count_columns(graph, torch.arange(2), degrees=degrees) for degrees in (False, True)
+    )
+    assert alone.shape == (2, COUNTS)
+    assert alone.to_dense().nonzero().tolist() == [[0, 25], [1, 25]]
+    assert bool(both.values.all())
+    middle = both.to_dense()[:, 26:].reshape(2, 13, 13)[:, 12] @ torch.arange(13).double() / 3
+    assert middle.tolist() == pytest.approx([0, math.log2(1 + 64)])
 
 
 def test_forgetting_nodes_is_never_having_had_them() -> None:

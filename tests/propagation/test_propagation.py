@@ -14,10 +14,9 @@ from torch import Tensor
 
 from tests.harness.graphs import noisy_stream, patterned_graph
 from tests.harness.references import (
-    adaptive_features,
     balanced_joint_ridge,
     cross_validated,
-    separate_features,
+    propagated_features,
 )
 from undrift.analytic.selection import GAMMAS
 from undrift.analytic.statistics import one_hot
@@ -79,10 +78,10 @@ def dense(features: Tensor | Csr) -> Tensor:
 def test_weights_are_those_of_joint_ridge_on_all_tasks_at_once(variant: str) -> None:
     if variant == "separate":
         stream, given = patterned(increment=2), {}
-        twin = partial(separate_features, hops=2)
+        twin = partial(propagated_features, mix="separate", hops=2)
     else:
         stream, given = tiny_stream(), {"homophily": 1.0, "hops": 4, "evidence_threshold": 60.0}
-        twin = partial(adaptive_features, hops=4, evidence_threshold=60.0)
+        twin = partial(propagated_features, hops=4, evidence_threshold=60.0)
     learner = taught(stream, gamma=0.3, sketch=0, fourier=0, **given)
     rows = [
         twin(dense(task.graph.features), task.graph.adjacency.to_dense())[task.train]

@@ -104,7 +104,7 @@ class FeatureMap:
             rough = self.propagated.unscaled_scores(graph, single, on, sketch).double()
         else:
             rough = self.scored(self.plain(graph, nodes, single.dtype), single).double()
-        if rough.shape[1] < 2 or not rough.shape[0]:
+        if rough.shape[1] < 2:
             return rough
         first, second = rough.topk(2, dim=1).values.T
         reach = self.propagated.hops + 1  # a row that is not scaled to length one is no longer
@@ -208,7 +208,6 @@ def count_columns(graph: Graph, nodes: Tensor, *, degrees: bool) -> Csr:
 
 def _between(place: Any, columns: int) -> list[tuple[Any, Any]]:
     """The two columns that each place lies between, with its share of each; the last holds more."""
-    held = np.clip(place, 0, columns - 1)
-    first = np.minimum(held.astype(np.int64), columns - 2)
-    left = 1 - (held - first)
+    first = np.minimum(place, columns - 2).astype(np.int64)
+    left = np.maximum(1 - (place - first), 0)
     return [(first, left), (first + 1, 1 - left)]

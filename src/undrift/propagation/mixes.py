@@ -79,8 +79,8 @@ class Propagated:
         same = self.same_for_all()
         if same is None:
             return self.by_evidence(evidence_of(graph), nodes)
-        ones = torch.ones(nodes.numel(), dtype=torch.float64, device=graph.device)
-        return [weight * ones for weight in same]
+        like = torch.empty(nodes.numel(), dtype=torch.float64, device=graph.device)
+        return [torch.full_like(like, weight) for weight in same]
 
     def by_evidence(self, evidence: Evidence, nodes: Tensor) -> list[Tensor]:
         """The adaptive weights D_0, D_1, ... at these nodes, up to the last hop that one takes."""
@@ -260,7 +260,7 @@ class Hops:
                     part = taken.of(held).at_rows(taken.rows, count)
                     if side > done:
                         mine.append(part)
-                    elif side == 1 and taken.rows.numel():
+                    elif taken.rows.numel():
                         mine[0] = plus(mine[0], part)
             if done == len(self.products):
                 return [mine[0] if len(mine) == 1 else beside(mine) for mine in parts]
@@ -283,13 +283,15 @@ class Hops:
     def _add_(self, results: list[Tensor], k: int, columns: slice, held: Tensor) -> None:
         """Add what each mix takes of some columns of hop k."""
         for result, taken, side in zip(results, self.taken[k], self.channels, strict=True):
+            if not taken.rows.numel():
+                continue
             shift = 0 if side == 1 else k * (result.shape[1] // side)
             there = result[:, columns.start + shift : columns.stop + shift]
             if not k:
                 there[:] = taken.of(held)
             elif taken.rows.numel() == result.shape[0]:
                 there += taken.of(held)
-            elif taken.rows.numel():
+            else:
                 there[taken.rows] += taken.of(held)
 
 
@@ -351,7 +353,7 @@ def effective_feature_count(features: Rows) -> Tensor:
     def of(part: Rows) -> Tensor:
         exact = part.double()
         total, square = exact.abs().sum(dim=1), exact.square().sum(dim=1)
-        return torch.where(square > 0, total**2 / torch.where(square > 0, square, 1.0), 0)
+        return total**2 / torch.where(square > 0, square, 1.0)
 
     return _in_chunks(features, of, _at_once(features))
 
