@@ -92,8 +92,6 @@ def test_classes_are_arranged_and_those_without_a_column_have_no_rows() -> None:
     assert arranged(sums, (7, 3), (3, 5, 7)).inner.means.tolist() == [[2.0, 0.0, 1.0]]
 
 
-# what sums are asked ---------------------------------------------------------------------
-
 ROWS = torch.tensor([[3.0, 4.0], [1.0, 0.0], [1.0, 2.0]], dtype=torch.float64)
 TARGETS = torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 1.0, 0.0]], dtype=torch.float64)
 
