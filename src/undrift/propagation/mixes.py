@@ -79,8 +79,7 @@ class Propagated:
         same = self.same_for_all()
         if same is None:
             return self.by_evidence(evidence_of(graph), nodes)
-        like = torch.empty(nodes.numel(), dtype=torch.float64, device=graph.device)
-        return [torch.full_like(like, weight) for weight in same]
+        return [torch.full_like(nodes, w, dtype=torch.float64, device=graph.device) for w in same]
 
     def by_evidence(self, evidence: Evidence, nodes: Tensor) -> list[Tensor]:
         """The adaptive weights D_0, D_1, ... at these nodes, up to the last hop that one takes."""
