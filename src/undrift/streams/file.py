@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator, field_validat
 
 from undrift.checks import check_regular
 from undrift.datasets.catalogue import function_of
-from undrift.errors import InputError, unknown_name
+from undrift.errors import InputError
 from undrift.storage.lock import system_errors
 from undrift.storage.toml_text import TomlText
 from undrift.streams.benchmarks import STREAMS
@@ -130,7 +130,7 @@ def _stream(
     about: dict[str, Any],
 ) -> TaskStream:
     from undrift.cells import days
-    from undrift.streams.split import Times
+    from undrift.streams.split import Times, class_ids
     from undrift.streams.stream import TaskStream, scale_note
 
     tasks, split, scale = file.settings.tasks, file.settings.split, section.scale
@@ -140,8 +140,6 @@ def _stream(
 
         stream = TaskStream.with_split(graph, load_split(file.files["split_file"]), **about)
     else:
-        names = {} if tables is None else tables.class_names
-        _check_classes(graph, names)
         about |= {"fractions": (split.train, split.val, split.test), "scale": "none"}
         if tasks.by == "time":
             if tables is None or time is None:
@@ -151,10 +149,9 @@ def _stream(
                 periods = [days(start) if isinstance(start, date) else start for start in periods]
             stream = TaskStream.by_time(graph, time, periods, dates=tables.dates, **about)
         else:
-            about |= {"base": tasks.base, "increment": tasks.increment}
-            stream = TaskStream.from_graph(graph, order=_order(tasks.order, names), **about)
-        normal = tasks.normal
-        (normal,) = _ids([normal], names) if isinstance(normal, str) else (normal,)
+            about |= {"base": tasks.base, "increment": tasks.increment, "order": tasks.order}
+            stream = TaskStream.from_graph(graph, **about)
+        (normal,) = class_ids([tasks.normal], graph.names.classes)
         stream = replace(stream, normal=normal)
     if time is not None and stream.times is None:
         stream = replace(stream, times=Times(time.numpy()))
@@ -163,39 +160,6 @@ def _stream(
         return stream.in_units(scale or "robust", None if tables is None else tables.columns)
     note = scale_note(stream)
     return replace(stream, provenance={**stream.provenance, "scale": note}) if note else stream
-
-
-def _order(order: Any, names: Mapping[int, str]) -> Any:
-    """Classes given by name as ids; everything else as it is."""
-    if isinstance(order, str) or not isinstance(order[0], str):
-        return order
-    found = _ids(order, names)
-    missing = [name for name in names.values() if name not in order]
-    twice = sorted({name for name in order if order.count(name) > 1})
-    if missing or twice:
-        parts = [("missing", missing), ("twice", twice)]
-        wrong = ", ".join(f"{what}: {', '.join(which)}" for what, which in parts if which)
-        raise InputError(f"order must name each of the {len(names)} classes once ({wrong})")
-    return found
-
-
-def _ids(given: list[str], names: Mapping[int, str]) -> list[int]:
-    """The ids of classes by their names."""
-    ids = {name: c for c, name in names.items()}
-    for name in given:
-        if name not in ids:
-            raise unknown_name("class", name, ids)
-    return [ids[name] for name in given]
-
-
-def _check_classes(graph: Graph, names: Mapping[int, str]) -> None:
-    """A class too small to split, by the name that it has in the table."""
-    from undrift.streams.split import SMALLEST_CLASS, too_small
-
-    for c, name in names.items():
-        count = int((graph.labelled() == c).sum())
-        if 0 < count < SMALLEST_CLASS:
-            raise too_small(name, count, "leave its labels empty or merge it with another")
 
 
 class _Section(BaseModel):

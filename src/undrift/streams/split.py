@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -13,11 +13,12 @@ import torch
 from torch import Tensor
 
 from undrift.checks import checked
-from undrift.errors import InputError
+from undrift.errors import InputError, unknown_name
 from undrift.graphs import Graph
 from undrift.graphs.inputs import Array, as_numbers
 
 Order = Literal["label", "random"] | Sequence[int]
+Names = Mapping[int, str]  # of classes by their ids, where they have any
 SHARES = (0.6, 0.2, 0.2)  # of train, val and test, where nothing else is said
 SMALLEST_CLASS = 5  # fewer nodes cannot be split 6:2:2 into whole numbers
 
@@ -44,7 +45,13 @@ def split_counts(nodes: int, fractions: Sequence[float]) -> tuple[int, int, int]
     return train, val, test
 
 
-def split_nodes(labels: Tensor, *, seed: int = 0, fractions: Sequence[float] = SHARES) -> Split:
+def split_nodes(
+    labels: Tensor,
+    *,
+    seed: int = 0,
+    fractions: Sequence[float] = SHARES,
+    names: Names | None = None,
+) -> Split:
     """Split the nodes of every class, by the seed and the class alone; -1 is in no mask."""
     if seed < 0:
         raise InputError(f"the seed of a split must be 0 or more, not {seed}")
@@ -57,18 +64,15 @@ def split_nodes(labels: Tensor, *, seed: int = 0, fractions: Sequence[float] = S
     for class_id in np.unique(known[known >= 0]).tolist():
         nodes = np.flatnonzero(known == class_id)
         if nodes.size < SMALLEST_CLASS:
-            raise too_small(class_id, nodes.size, "label its nodes -1 or merge it with another")
+            needs = f"a class needs at least {SMALLEST_CLASS} to be split into train, val and test"
+            way = "label its nodes -1 or merge it with another, in a table leave its labels empty"
+            called = (names or {}).get(class_id, class_id)
+            raise InputError(f"class {called!r} has {nodes.size} nodes, but {needs}; {way}")
         shuffled = np.random.default_rng([seed, class_id]).permutation(nodes)
         train, val, _ = split_counts(nodes.size, fractions)
         for mask, part in zip(masks, np.split(shuffled, [train, train + val]), strict=True):
             mask[part] = True
     return Split(*(torch.from_numpy(mask).to(labels.device) for mask in masks))
-
-
-def too_small(name: int | str, nodes: int, way_out: str) -> InputError:
-    """The error for a class of fewer than `SMALLEST_CLASS` nodes."""
-    needs = f"a class needs at least {SMALLEST_CLASS} to be split into train, val and test"
-    return InputError(f"class {name!r} has {nodes} nodes, but {needs}; {way_out}")
 
 
 def split_of(
@@ -77,7 +81,8 @@ def split_of(
     """The graph's own masks (`masks`; None: where it has any), or a split and its fractions."""
     if not (bool(graph.masks) if masks is None else masks):
         drawn = SHARES if fractions is None else tuple(fractions)
-        return split_nodes(labels, seed=seed, fractions=drawn), drawn
+        names = graph.names.classes
+        return split_nodes(labels, seed=seed, fractions=drawn, names=names), drawn
     if fractions is not None:
         way = "leave out fractions to use the masks, or say masks=False"
         raise InputError(f"fractions draw a new split, but the graph has masks; {way}")
@@ -114,11 +119,21 @@ def _masks_of(graph: Graph, labels: Tensor) -> Split:
     return Split(*(mask & known for mask in found))
 
 
+def class_ids(given: Sequence[Any], names: Names) -> list[Any]:
+    """Classes that are given by name as ids; everything else as it is."""
+    ids = {name: c for c, name in names.items()}
+    for name in given:
+        if isinstance(name, str) and name not in ids:
+            raise unknown_name("class", name, ids)
+    return [ids[each] if isinstance(each, str) else each for each in given]
+
+
 def tasks_of(
-    classes: list[int], order: Order, base: int, increment: int, seed: int
+    classes: list[int], order: Any, base: int, increment: int, *, seed: int, names: Names
 ) -> tuple[tuple[int, ...], ...]:
     """The first `base` classes of the order, then `increment` at a time."""
-    wanted: Any = checked("order", Order, order)
+    listed = isinstance(order, list | tuple)
+    wanted: Any = checked("order", Order, class_ids(order, names) if listed else order)
     base, increment = checked("base", int, base), checked("increment", int, increment)
     if wanted == "label":
         wanted = classes
@@ -126,14 +141,11 @@ def tasks_of(
         # another sequence than any class's split, which is drawn from [seed, class]
         wanted = np.random.default_rng([seed, 0, len(classes)]).permutation(classes).tolist()
     elif sorted(wanted) != classes:
-        missing = sorted(set(classes) - set(wanted))
-        extra = sorted(set(wanted) - set(classes))
-        repeated = sorted({c for c in wanted if wanted.count(c) > 1})
-        problem = f"(missing {missing}, unknown {extra}, repeated {repeated})"
-        way = f"give a permutation of {classes}"
-        raise InputError(
-            f"order must name each of the {len(classes)} classes once {problem}; {way}"
-        )
+        odd = {"missing": {*classes} - {*wanted}, "unknown": {*wanted} - {*classes}}
+        odd["twice"] = {c for c in wanted if wanted.count(c) > 1}
+        parts = {what: [str(names.get(c, c)) for c in sorted(odd[what])] for what in odd}
+        wrong = ", ".join(f"{what}: {', '.join(each)}" for what, each in parts.items() if each)
+        raise InputError(f"order must name each of the {len(classes)} classes once ({wrong})")
     if not 1 <= base <= len(classes):
         raise InputError(f"base must be between 1 and the {len(classes)} classes, not {base}")
     if increment < 1:

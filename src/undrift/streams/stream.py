@@ -124,7 +124,7 @@ class TaskStream:
         increment: int | None = None,
         *,
         name: str = "custom",
-        order: Order = "label",
+        order: Order | Sequence[str] = "label",
         seed: int = 0,
         fractions: Sequence[float] | None = None,
         provenance: Mapping[str, str] | None = None,
@@ -135,11 +135,11 @@ class TaskStream:
         """The first `base` classes, then `increment` at a time; the last task may be smaller.
 
         `graph` is anything that `as_graph` takes. `order` is `label` (ascending ids), `random` (by
-        the seed) or the class ids in the order wanted. A graph with masks is split as they say;
-        without them, or with `masks=False`, `seed` splits every class into train, val and test
-        (`split_nodes`), 6:2:2 without `fractions`. Nodes labelled -1 belong to no task. `scale`:
-        "robust" puts every column into units of its spread in the first task, a mapping gives
-        ranges by column (`in_units`), and "none" leaves all as they are. So does None, with a
+        the seed) or the classes, by id or name, in the order wanted. A graph with masks is split
+        as they say; without them, or with `masks=False`, `seed` splits every class into train, val
+        and test (`split_nodes`), 6:2:2 without `fractions`. Nodes labelled -1 belong to no task.
+        `scale`: "robust" puts every column into units of its spread in the first task, a mapping
+        gives ranges by column (`in_units`), and "none" leaves all as they are. So does None, with a
         warning where a column is far larger than the others.
 
         >>> g = Graph.from_arrays(torch.eye(30), [[0], [1]], labels=[0] * 10 + [1] * 10 + [2] * 10)
@@ -156,7 +156,7 @@ class TaskStream:
             way = f"such as base={half}, increment={max(1, len(classes) - half)}"
             what = f"say in which steps the {len(classes)} classes of this graph arrive"
             raise InputError(f"{what}: how many at first, and how many at a time then, {way}")
-        tasks = tasks_of(classes, order, base, increment, seed)
+        tasks = tasks_of(classes, order, base, increment, seed=seed, names=graph.names.classes)
         made = cls(graph, tasks, *split, name, seed, drawn, dict(provenance or {}), normal=normal)
         return made._scaled(scale)
 
