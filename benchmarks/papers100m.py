@@ -17,8 +17,8 @@ import torch
 from undrift.formatting import duration, size
 from undrift.propagation.learner import Propagation
 from undrift.propagation.plan import First, Plan
+from undrift.scale.importing import sizes
 from undrift.scale.plan import hop_seconds
-from undrift.scale.staging import sizes
 
 KEPT = Path(__file__).parent / "measured" / "ten-million.json"
 HOPS = 2
