@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, TypeVar
 
 from undrift.errors import InputError, unknown_name
@@ -220,21 +220,17 @@ def _outside(group: str) -> dict[str, EntryPoint]:
 
 def _imported(where: str, what: str, way_out: str) -> Any:
     """The thing at `module:attribute`; without a `way_out` it was spelled out by a user."""
-    module, _, attribute = where.partition(":")
-    here = str(Path.cwd())
+    here, package = str(Path.cwd()), where.partition(":")[0].partition(".")[0]
     try:
         try:
-            found: Any = import_module(module)
+            return resolve_name(where)
         except ModuleNotFoundError as error:
-            if way_out or here in sys.path or error.name != module.partition(".")[0]:
+            if way_out or here in sys.path or error.name != package:
                 raise
             sys.path.append(here)  # last: no file in it hides an installed package
-            found = import_module(module)
-        for part in attribute.split("."):
-            found = getattr(found, part)
+            return resolve_name(where)
     except (Exception, SystemExit) as error:  # another package's code may fail in any way
         reason = " ".join(str(error).split()) or type(error).__name__
         spelled = f"name an attribute of an installed module, or of a file in {here}"
         problem = f"{what} cannot be loaded from {where!r} ({reason})"
         raise InputError(f"{problem}; {way_out or spelled}") from error
-    return found

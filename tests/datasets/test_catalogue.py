@@ -1,16 +1,17 @@
 import hashlib
 from dataclasses import replace
+from pkgutil import resolve_name
 
 import pytest
 
 from undrift.datasets import Dataset, RemoteFile
-from undrift.datasets.catalogue import DATASETS, OWN, function_of, load_dataset
+from undrift.datasets.catalogue import DATASETS, OWN, load_dataset
 from undrift.datasets.fetch import check_dataset
 from undrift.errors import InputError
 
 
 def test_every_reader_is_there():
-    assert all(callable(function_of(str(dataset.reader))) for dataset in OWN.values())
+    assert all(callable(resolve_name(str(dataset.reader))) for dataset in OWN.values())
 
 
 @pytest.fixture

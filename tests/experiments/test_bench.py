@@ -110,7 +110,7 @@ def test_an_error_is_said_with_its_trace(
     def broken(*_: Any, **__: Any) -> None:
         raise ZeroDivisionError("on\npurpose")
 
-    monkeypatch.setattr(run, "function_of", lambda where: broken)
+    monkeypatch.setattr(run, "resolve_name", lambda where: broken)
     what, error, trace = heard(job(stream), tmp_path)[-1]
     assert (what, error) == (FAILED, "ZeroDivisionError: on purpose")
     assert "in broken" in trace

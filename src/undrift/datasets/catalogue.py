@@ -10,9 +10,9 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any
 
 from undrift.errors import InputError, unknown_name
 from undrift.plugins import Lookup, Registry
@@ -110,7 +110,7 @@ class Dataset:
     def counts(self, scale: float = 1.0) -> dict[str, int]:
         """Its published statistics, or what is left of them in a smaller stand-in."""
         counts = {what: getattr(self, what) for what in _COUNTS}
-        return counts if scale == 1 else {**counts, **function_of(self.scaled)(scale)}
+        return counts if scale == 1 else {**counts, **resolve_name(self.scaled)(scale)}
 
     def on_disk(self) -> bool:
         """Whether all its files are there, or it is generated whole."""
@@ -124,7 +124,7 @@ class Dataset:
 
         paths = [find_file(file) for file in self.names]
         digests = [check_recorded(path) for path in paths]
-        make = self.reader if callable(self.reader) else function_of(self.reader)
+        make = self.reader if callable(self.reader) else resolve_name(self.reader)
         known = f"{make.__module__}.{make.__qualname__}"
         if self.parts:
             every = {"scale": 1.0} if self.scaled else {}
@@ -163,12 +163,6 @@ class Dataset:
 def marked(title: str, stand_in: object = True) -> str:
     """A title that says once that its data is a stand-in, where it is one."""
     return f"{title} ({MARK})" if stand_in and MARK not in title.lower() else title
-
-
-def function_of(where: str) -> Callable[..., Any]:
-    """The function at a `module:function`, imported now."""
-    module, _, function = where.partition(":")
-    return cast(Callable[..., Any], getattr(import_module(module), function))
 
 
 def check_options(what: str, dataset: Dataset, scale: float, directed: bool) -> None:

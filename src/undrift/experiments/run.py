@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from pkgutil import resolve_name
 
 import numpy as np
 import torch
 
 import undrift
-from undrift.datasets.catalogue import function_of
 from undrift.errors import InputError
 from undrift.evaluation.cost import MEGABYTE
 from undrift.evaluation.drift import principal_plane
@@ -111,7 +111,7 @@ def execute(
                 warn_once(f"{error}; until then the run goes on without a checkpoint")
         after_task(t, evaluation)
 
-    evaluation: Evaluation = function_of(stream.evaluator)(
+    evaluation: Evaluation = resolve_name(stream.evaluator)(
         learner,
         stream,
         protocol=spec.protocol,

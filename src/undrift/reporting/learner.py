@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from undrift.formatting import size
+from undrift.formatting import size, some_of
 from undrift.reporting.terminal import plain_table
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def fact_table(found: Version, title: str) -> Table:
     record, entry = found.record, found.record.entry
     right, tested = record.foresight
     small = f"{record.small_classes}, under {record.least_rows} training nodes"
-    columns = "by position" if record.columns is None else _few(record.columns, ", ")
+    columns = "by position" if record.columns is None else some_of(record.columns, _SHOWN)
     of_nodes = [
         ("columns", f"{record.width or len(record.columns or ())}: {columns}"),
         ("scaled", _scaled(record)),
@@ -53,7 +53,7 @@ def fact_table(found: Version, title: str) -> Table:
 
 def _scaled(record: Record) -> str:
     if isinstance(record.scale, dict):
-        return f"as given: {_few(tuple(record.scale), ', ')}"
+        return f"as given: {some_of(tuple(record.scale), _SHOWN)}"
     undecided = record.scale is None and record.width is None
     words = {"robust": "by the first batch"}
     return "not decided yet" if undecided else words.get(record.scale or "", "no")
@@ -103,7 +103,7 @@ def history_table(lines: Sequence[Line]) -> Table:
         seen = line.noticed
         unknown = share(seen.strange, seen.unlabelled) if seen else ""
         cells += [unknown, moved_classes(line)] if heard else []
-        rows.append([*cells, _few(batches, " "), line.result[:8]])
+        rows.append([*cells, some_of(batches, _SHOWN, between=" "), line.result[:8]])
     return plain_table(None, kinds, rows)
 
 
@@ -115,7 +115,3 @@ def share(part: int | None, whole: int | None) -> str:
 def moved_classes(line: Entry) -> str:
     """The classes of a step that moved more than chance does."""
     return ", ".join(line.noticed.beyond_chance) if line.noticed else ""
-
-
-def _few(words: Sequence[str], between: str) -> str:
-    return between.join([*words[:_SHOWN], *(["..."] if len(words) > _SHOWN else [])])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from undrift.datasets.catalogue import (
@@ -12,7 +13,6 @@ from undrift.datasets.catalogue import (
     Dataset,
     check_options,
     checked_entry,
-    function_of,
 )
 from undrift.errors import InputError
 from undrift.plugins import Registry
@@ -175,7 +175,7 @@ def load_stream(name: str, seed: int = 0) -> TaskStream:
     """
     info = stream_info(name)
     sessions = "undrift.recommend.stream:named_stream"
-    make = function_of(sessions) if info.dataset.periods else class_stream
+    make = resolve_name(sessions) if info.dataset.periods else class_stream
     stream: TaskStream = make(info, seed)
     return stream if info.option is None else info.option.apply(stream, info.name)
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from hashlib import file_digest, sha256
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, field_validator, model_validator
 
 from undrift.checks import check_regular
-from undrift.datasets.catalogue import function_of
 from undrift.errors import InputError
 from undrift.storage.lock import system_errors
 from undrift.storage.toml_text import TomlText
@@ -101,7 +101,7 @@ def load_stream_file(path: str | Path, seed: int = 0) -> TaskStream:
     about = {"name": file.settings.name, "seed": seed, "provenance": provenance}
     graph_of = file.settings.graph
     if graph_of is None:
-        made: TaskStream = function_of("undrift.recommend.stream:stream_of_file")(file, about)
+        made: TaskStream = resolve_name("undrift.recommend.stream:stream_of_file")(file, about)
         return made
     tables = None
     if "npz" in file.files:
