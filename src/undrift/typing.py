@@ -41,9 +41,7 @@ def public_names(package: str) -> Callable[[], list[str]]:
     return lambda: sorted(sys.modules[package].__all__)
 
 
-def imported_late(
-    package: str,
-) -> tuple[list[str], Callable[[], list[str]], Callable[[str], Any]]:
+def imported_late(package: str) -> tuple[list[str], Callable[[], list[str]], Callable[[str], Any]]:
     """A package's `__all__`, `__dir__` and `__getattr__`: a name is imported when first used.
 
     The names are those that its file gives the type checker, as `from module import name as name`.

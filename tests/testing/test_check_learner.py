@@ -11,9 +11,11 @@ from torch import Tensor
 
 from undrift.graphs import Graph
 from undrift.learners.acil import Acil
+from undrift.learners.additive import Classifier
 from undrift.learners.base import Learner, at_nodes
 from undrift.learners.kept import Inventory
 from undrift.learners.ledger import Ledger
+from undrift.learners.sgc_ridge import HopRows, SgcRidge
 from undrift.streams.task import Task
 from undrift.testing.check_learner import LEARNER_CHECKS, check_learner
 from undrift.testing.check_state import found_examples
@@ -145,6 +147,19 @@ def _nearly(self: Any) -> Any:
     return self
 
 
+class Near(HopRows):
+    looks = lambda self, graph, nodes, hops: torch.zeros_like(nodes).bool()  # noqa: E731
+
+
+class Bent(Classifier):
+    scores = lambda self, rows: Classifier.scores(self, rows).exp()  # noqa: E731
+
+
+def _changed(name: str, to: type) -> Callable[[], Learner]:
+    """Has a value of another class where `name` gives one."""
+    return kind(SgcRidge, **{name: lambda *given: to(**vars(getattr(SgcRidge, name)(*given)))})
+
+
 def _eager(self: Acil, *batch: Any, progress: Progress = silent, **how: Any) -> Any:
     Acil.forget(self, *batch, **how)
     progress("forget", 0, 1)
@@ -203,6 +218,9 @@ BROKEN: dict[str, tuple[Callable[[], Learner], str]] = {
     "forgets nearly": (APPROXIMATE, "forgetting_is_exact"),
     "merges nearly": (APPROXIMATE, "merging_is_exact"),
     "is less exact than it says": (APPROXIMATE, "exactness_is_kept"),
+    "looks farther than it says": (kind(Acil, _hops=lambda *_: 0), "some_nodes"),
+    "forgets a node, not what others saw": (_changed("_plan", Near), "forgetting_is_exact"),
+    "is not linear in its weights": (_changed("_solve", Bent), "exactness_is_kept"),
     "forgets before it is done": (kind(Acil, forget=_eager), "interrupted_verbs"),
     "forgets what it never saw": (
         kind(Acil, _replaced=lambda self, *_: (self.learned_, None)),
@@ -233,6 +251,12 @@ def test_each_rule_is_enforced(what: str) -> None:
     broken, check = BROKEN[what]
     with pytest.raises(AssertionError):
         LEARNER_CHECKS[check](broken())
+
+
+def test_whatever_goes_wrong_the_check_is_named() -> None:
+    with pytest.raises(AttributeError) as found:
+        check_learner(kind(Means, clone=lambda self: None)())
+    assert "check_" in str(found.value.__notes__)
 
 
 DISGUISES: dict[str, Callable[[Tensor], Tensor]] = {

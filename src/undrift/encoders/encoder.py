@@ -247,10 +247,7 @@ class _ReluDropout(torch.autograd.Function):
 
 
 def relu_dropout(
-    z: Tensor,
-    rate: float,
-    generator: torch.Generator | None,
-    of: tuple[Tensor, int] | None = None,
+    z: Tensor, rate: float, generator: torch.Generator | None, of: tuple[Tensor, int] | None = None
 ) -> Tensor:
     """`relu(z)`, each entry dropped with probability `rate` and the rest scaled up.
 

@@ -16,13 +16,7 @@ from undrift.experiments.plan import BenchPlan, PlanRow
 from undrift.experiments.record import tuples
 from undrift.experiments.search import settings_of
 from undrift.experiments.spec import RunSpec
-from undrift.learners.registry import (
-    SMOKE,
-    known_method,
-    make_learner,
-    method_class,
-    recorded_name,
-)
+from undrift.learners.registry import SMOKE, known_method, make_learner, method_class, recorded_name
 from undrift.plugins import Lookup, Registry
 from undrift.storage.toml_text import TomlText
 from undrift.streams.arrival import BY_CLASS, parse_arrival

@@ -193,12 +193,7 @@ class Folder:
         return self._change("observe", None, batch, reading, progress)
 
     def forget(
-        self,
-        batch: Any,
-        nodes: Any = None,
-        *,
-        progress: Progress = silent,
-        **reading: Any,
+        self, batch: Any, nodes: Any = None, *, progress: Progress = silent, **reading: Any
     ) -> Step:
         """Be as if this batch had never been observed; give it with the content it had then.
 

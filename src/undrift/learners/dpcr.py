@@ -43,9 +43,7 @@ class ClassMoments(ClassTensors):
     def moved(self, maps: Tensor) -> ClassMoments:
         """The moments after a shift, in which class c goes through `maps[c]` (M_c of `Dpcr`)."""
         return ClassMoments(
-            torch.einsum("cd,cde->ce", self.means, maps),
-            maps.mT @ self.moments @ maps,
-            self.counts,
+            torch.einsum("cd,cde->ce", self.means, maps), maps.mT @ self.moments @ maps, self.counts
         )
 
     def pooled(self, other: ClassMoments) -> ClassMoments:

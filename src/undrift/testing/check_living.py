@@ -13,12 +13,14 @@ import torch
 from torch import Tensor
 
 from undrift.errors import InputError
+from undrift.graphs import Graph
+from undrift.learners.additive import Classifier
 from undrift.learners.any_learner import Verb
 from undrift.learners.base import Learner
 from undrift.learners.reading import EXACT
 from undrift.learners.small_classes import has_noise
 from undrift.storage.state import State
-from undrift.streams.task import Task
+from undrift.streams.task import Task, without
 from undrift.testing.graphs import tiny_graph
 from undrift.typing import Progress
 
@@ -36,6 +38,12 @@ def tiny_batch(classes: Sequence[int], part: slice = slice(None)) -> Task:
     unknown = place == 3
     hidden = replace(found, labels=found.labelled().masked_fill(unknown, -1))
     return Task(hidden, ~unknown & (place != 2), place == 2, classes=classes)
+
+
+def tiny_path() -> Graph:
+    """The nodes of `tiny_graph` in a row, each with an edge to the next: rows are far apart."""
+    graph, i = tiny_graph(), torch.arange(59)
+    return Graph.from_arrays(graph.features, torch.stack([i, i + 1]), graph.labels, undirected=True)
 
 
 def taught(learner: Learner, *batches: Task) -> Learner:
@@ -184,6 +192,11 @@ def check_forgetting_is_exact(learner: Learner) -> None:
     same(mine.forget(one), whole, "forgetting one of two, the other in two parts")
     revision = mine.revise(one, small, again=True)  # it is in as two parts
     same(mine, taught(learner, base, small, two), "revising a batch")
+    path = Task(tiny_path(), torch.ones(60, dtype=torch.bool))
+    left = without(path, torch.tensor([30]))
+    assert left is not None
+    erased = taught(learner, base, path).forget(path, [30])
+    same(erased, taught(learner, base, left), "forgetting a node, and what other rows saw of it,")
     assert revision.added <= revision.rows, "more rows added than the batch has"
     assert revision.subtracted > 0, "a revision must count the rows it subtracts"
 
@@ -218,6 +231,12 @@ def check_exactness_is_kept(learner: Learner) -> None:
     if exactness is not None:
         assert exactness <= EXACT, f"a tiny graph is exact to {exactness:.1e} only, it says"
         same(mine, taught(learner, base, two), "what it says", exactness)
+        known: Any = mine.learned_
+        parts = known.scored_rows(tiny_graph(), None).pieces()
+        rows = torch.cat([part.to_dense() for part in parts])
+        linear = Classifier(known.answer.weights, getattr(known.answer, "offset", None))
+        close = torch.allclose(linear.scores(rows).cpu(), mine.scores(tiny_graph()).to(rows.dtype))
+        assert close, "a solution with weights W must score rows z as z W, plus its offset"
 
 
 def check_merging_is_exact(learner: Learner) -> None:
