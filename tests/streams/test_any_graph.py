@@ -215,7 +215,7 @@ def test_one_table_is_no_graph_yet_and_neither_are_parts_of_data() -> None:
     for path in ("nodes.csv", ("nodes.csv", "edges.csv"), Path("nodes.csv")):
         with pytest.raises(InputError, match=r"nodes.csv.* is no graph but a path; .*read_tables"):
             as_graph(path)
-    with pytest.raises(InputError, match=r"Propagation cannot merge with a dict; give a learner"):
+    with pytest.raises(InputError, match=r"Propagation cannot merge with dict; give another"):
         Propagation().merge(NODES)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"DataLoader.*give.*Data"):
         as_graph(torch.utils.data.DataLoader([1]))  # type: ignore[arg-type]

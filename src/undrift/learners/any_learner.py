@@ -75,12 +75,14 @@ class AnyLearner(Parameters):
         return self.batches_ or Ledger.empty(complete=self._empty())
 
     @final
-    def _with_batches_of(self, other: Self, may_differ: Collection[str], *, again: bool) -> Ledger:
+    def _with_batches_of(
+        self, other: Self, may_differ: Collection[str], *, again: bool | None
+    ) -> Ledger:
         """The batches of both, if the other is of this method and these hyperparameters."""
         if type(other) is not type(self):
-            name = getattr(other, "display", f"a {type(other).__name__}")
-            way = f"give a learner of {self.name}, or observe(batch) for data"
-            raise InputError(f"{self.display} cannot merge with {name}; {way}")
+            mine, its = type(self).__name__, type(other).__name__
+            way = f"give another {mine}, or observe(batch) for data"
+            raise InputError(f"{mine} cannot merge with {its}; {way}")
         self._check_same_params(other.params(), "the other learner has", may_differ)
         return self._ledger().merged(other._ledger(), again=again)
 

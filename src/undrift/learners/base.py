@@ -122,12 +122,12 @@ class Learner(Reading):
         Nodes without a label are context. A method that `validates` keeps a fifth of the labels of
         a `Graph` for it (`as_task`). What is in is an error, unless `again=True` (see `Learner`).
         """
-        self._check_again(again)
+        again_ = self._again(again)
         task = self.as_task(batch)
         self._check_task(task)
         moved = self._moved(task)
         known = self._ledger().observed(
-            batch_digest(moved), alike=digest_of_rows(moved), again=again
+            batch_digest(moved), alike=digest_of_rows(moved), again=again_
         )
         units = task.graph.encoding if self.learned_ is None else self.scaling_
         note = self.plan_note(task)
@@ -215,9 +215,9 @@ class Learner(Reading):
         anything, or give both one `plan`. A batch of both is an error, unless `again=True`.
         """
         self._must("merges", "merge")
-        self._check_again(again)
+        again_ = self._again(again)
         same = bool(self.planned) and self.plan_ is not None and self.plan_ == other.plan_
-        known = self._with_batches_of(other, self.planned if same else (), again=again)
+        known = self._with_batches_of(other, self.planned if same else (), again=again_)
         if other.scaling_ != self.scaling_ and self.learned_ is not None:
             what = "these learners scale their columns differently, so their sums cannot be added"
             raise InputError(f"{what}; {_SIBLING}")
@@ -391,12 +391,14 @@ class Learner(Reading):
             )
 
     @final
-    def _check_again(self, again: bool) -> None:
+    def _again(self, again: bool) -> bool | None:
+        """As a ledger takes it: None where nobody may say so."""
         if again and has_noise(self):
             raise InputError(
                 "with epsilon a batch counts once, as that uses up the epsilon of its nodes; leave "
                 "out again=True"
             )
+        return None if has_noise(self) else again
 
     @final
     def _check_known(self, task: Task) -> None:

@@ -18,6 +18,8 @@ from typing import ClassVar
 from undrift.errors import InputError
 
 _NOTHING = "nothing was changed"
+_MEANT = ", or say again=True if that is meant"
+_OUT_OF_ONE = f"forget them in one{_MEANT}", "learn one of them anew without these"
 _MARK = re.compile(r"[0-9a-f]{32}:[0-9a-f]{32}")  # a salt, and a digest that was salted with it
 
 
@@ -77,10 +79,11 @@ class Ledger:
 
     # the verbs ---------------------------------------------------------------------------
 
-    def observed(self, digest: str, *, alike: str = "", again: bool) -> Ledger:
+    def observed(self, digest: str, *, alike: str = "", again: bool | None) -> Ledger:
         """With one more batch; one that is in is an error, unless it is meant.
 
-        `alike`: a digest in common with its other forms, which must not be counted too.
+        `alike`: a digest in common with its other forms, which must not be counted too. `again`:
+        None where it cannot be meant.
         """
         known = self._marks(digest) | self._marks(alike)
         there = next((held for held in self.held if known & held.marks), None)
@@ -88,7 +91,7 @@ class Ledger:
             how = " in another version" if not known & {there.mark, there.left} else ""
             raise InputError(
                 f"this batch is in already{how}, and counting it twice would be wrong; leave it "
-                f"out, or say again=True if that is meant ({_NOTHING})"
+                f"out{_MEANT * (again is not None)} ({_NOTHING})"
             )
         before = (_marked(self.salt, alike),) if alike else ()
         return self._with(HeldBatch(_marked(self.salt, digest), before=before))
@@ -162,15 +165,14 @@ class Ledger:
         before = tuple(sorted((held.marks | known.marks) - {known.mark, without}))
         return others._with(HeldBatch(known.mark, taken, without, before))
 
-    def merged(self, other: Ledger, *, again: bool) -> Ledger:
+    def merged(self, other: Ledger, *, again: bool | None) -> Ledger:
         """With another learner's batches; one that both hold is an error, unless it is meant."""
         here = {mark for held in self.held for mark in held.marks}
         both = [held for held in other.held if here & held.marks]
         if both and not again:
             raise InputError(
                 f"the two learners share {len(both)} of {len(other.held)} batches, and counting "
-                "them twice would be wrong; forget them in one, or say again=True if that is meant "
-                f"({_NOTHING})"
+                f"them twice would be wrong; {_OUT_OF_ONE[again is None]} ({_NOTHING})"
             )
         complete = self.complete and other.complete
         gone = tuple(sorted({*self.gone, *other.gone}))
