@@ -15,6 +15,7 @@ from undrift.errors import InputError, unknown_name
 from undrift.machine import check_device
 from undrift.plugins import note_once
 
+_LONG = 200  # characters of a hyperparameter that no error repeats, such as a plan
 _TRAINING = {"epochs", "lr", "learning_rate", "batch_size", "dropout", "hidden", "patience"}
 
 
@@ -141,9 +142,8 @@ class Parameters(metaclass=_TakesAll):
     @classmethod
     def check_param(cls, name: str, value: Any) -> Any:
         """The value as the hyperparameter takes it; an unknown name or wrong type is named."""
-        if cls._is_gone(name, value):
-            return value
-        return checked(name, cls._place(name).hint, value)
+        gone = cls._is_gone(name, value)
+        return value if gone else checked(name, cls._place(name).hint, value)
 
     @final
     @classmethod
@@ -222,9 +222,11 @@ class Parameters(metaclass=_TakesAll):
         }
         for key, mine in self.params().items():
             if key not in may_differ and key in theirs and mine != theirs[key]:
+                its, own = (f"{key}={value!r}" for value in (theirs[key], mine))
+                if max(len(its), len(own)) > _LONG:
+                    raise InputError(f"{who} another {key}; give both the same {key}")
                 raise InputError(
-                    f"{who} {key}={theirs[key]!r}, this learner has {key}={mine!r}; build the "
-                    f"learner with {key}={theirs[key]!r}"
+                    f"{who} {its}, this learner has {own}; build the learner with {its}"
                 )
 
 
