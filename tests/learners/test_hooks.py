@@ -45,7 +45,8 @@ OF_SUMS = {"settle", "ranking", "exactness", "novelty_report", "_judged", "_grou
 EXCEPTIONS = {
     ("DsAl", "_learn"): "in its published form the order of batches counts",
     ("Propagation", "plan_"): "a plan can be given before any batch",
-    ("Propagation", "plan_note"): "it alone decides a plan by what a batch tells",
+    ("Propagation", "plan_note"): "it decides a plan by what a batch tells",
+    ("Hybrid", "plan_note"): "so does it",
     ("Propagation", "check_param"): "it also names the settings of the form with noise",
     ("PrivatePropagation", "take"): "sums without noise are refused",
     ("AdrStages", "kinds"): "a rule is chosen by name",

@@ -266,6 +266,10 @@ class Hybrid(AdditiveLearner[HybridPlan, HybridSums, Solved]):
         shared = ("evidence_threshold", "homophily", "fourier", "hops", "sketch", "seed", "device")
         return Propagation(**{name: getattr(self, name) for name in shared})
 
+    def plan_note(self, task: Task) -> str | None:
+        """As of propagation, which alone can be given a plan."""
+        return None if self.learned_ is not None else self._propagation().plan_note(task)
+
     def _plan(self, task: Task, progress: Progress) -> HybridPlan:
         encoder = base_encoder(self, task, progress)
         rows = self._propagation()._plan(task, progress)

@@ -115,7 +115,7 @@ class Propagation(RowSettings, AdditiveLearner[Plan, PropagationSums, Solved]):
         edges = None if task.graph.names.unlinked else task.graph.num_edges
         why = decides_badly(len(task.classes), edges, int(task.train.sum()))
         return why and (
-            f"the first batch decides for good how rows are made, and {why}; learn a larger one "
+            f"the first batch decides for good how rows are made, and {why}; learn a fuller one "
             "first, or pin a plan made of one: Propagation(plan=...), or undrift learner new DIR "
             "--plan OTHER/plan.json"
         )
