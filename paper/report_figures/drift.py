@@ -38,7 +38,7 @@ def figures(shown: Shown) -> Iterator[Figure]:
     """Four streams at a time, one run of each method; those without a picture are named."""
     methods = SHOWN["drift"]
     groups = only(shown, methods)
-    panels: dict[str, list[tuple[Result, Embedding]]] = defaultdict(list)
+    panels: dict[str, list[tuple[Result, DrawnNodes]]] = defaultdict(list)
     absent = []
     for stream, found in groups.items():
         for run, *_ in found.values():
@@ -68,7 +68,7 @@ def figures(shown: Shown) -> Iterator[Figure]:
         yield Figure(name, title, caption, ready(drift_figure, here, methods))
 
 
-class Embedding(NamedTuple):
+class DrawnNodes(NamedTuple):
     """Nodes of the base task in the plane: `first` and `last` are [m, 2], `labels` is [m]."""
 
     first: Array
@@ -76,14 +76,14 @@ class Embedding(NamedTuple):
     labels: Array
 
 
-def load_embedding(path: str | Path) -> Embedding:
+def load_embedding(path: str | Path) -> DrawnNodes:
     """Read an `embedding.npz`; a missing, damaged or foreign file is an `InputError`."""
     try:
         with zipfile.ZipFile(path) as archive:
             if (bad := archive.testzip()) is not None:  # numpy does not read to the checksum
                 raise InputError(f"{bad} is not what was written")
         with np.load(path, allow_pickle=False) as file:
-            found = Embedding(*(np.asarray(file[name]) for name in Embedding._fields))
+            found = DrawnNodes(*(np.asarray(file[name]) for name in DrawnNodes._fields))
         if not found.first.shape == found.last.shape == (found.labels.size, 2):
             raise InputError(f"its shapes are {', '.join(str(part.shape) for part in found)}")
         numbers = all(part.dtype.kind in "fiu" and np.isfinite(part).all() for part in found)
@@ -99,7 +99,7 @@ def load_embedding(path: str | Path) -> Embedding:
 
 
 @sheet.house_style
-def drift_figure(panels: Sequence[tuple[Result, Embedding]], methods: Sequence[str]) -> Any:
+def drift_figure(panels: Sequence[tuple[Result, DrawnNodes]], methods: Sequence[str]) -> Any:
     """Runs and where their encoders put the base task: a row per stream, a column per method."""
     placed = {(run.spec.place, run.spec.method): (run, at) for run, at in panels}
     methods = [m for m in methods if any(m == method for _, method in placed)]
@@ -141,7 +141,7 @@ def _drift(result: Result) -> str:
     return "drift < 0.1 %" if 0 < last < 0.001 else f"drift {percent(last, digits)}"
 
 
-def _points(axes: Axes, embedding: Embedding, size: float) -> None:
+def _points(axes: Axes, embedding: DrawnNodes, size: float) -> None:
     from matplotlib.colors import to_rgb
 
     kept = np.unique(np.linspace(0, embedding.labels.size - 1, _NODES).astype(int))

@@ -163,10 +163,11 @@ def write_scores(plan: BlockPlan, name: str, where: slice, *asked: Any) -> None:
     """Write id, class, probability and runner-up of some nodes, as `Learner.predict_proba` does."""
     temperature, names, every = asked
     start, stop = where.start, where.stop
-    ((bank, features),) = plan.maps.items()
+    ((variant, features),) = plan.maps.items()
     weights = torch.from_numpy(np.load(plan.work / WEIGHTS))
     at_a_time = blocks.slices(start, stop, blocks.at_once(plan, len(weights)))
-    scores = torch.cat([features.scored(blocks.rows_of(plan, bank, w), weights) for w in at_a_time])
+    found = (blocks.rows_of(plan, variant, some) for some in at_a_time)
+    scores = torch.cat([features.scored(rows, weights) for rows in found])
     ranking = scores if temperature is None else torch.softmax(scores / temperature, dim=1)
     best = ranking.topk(min(2, len(names)), dim=1)
     called = np.array([*names, ""], dtype=object)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paper.report_figures.drift import Embedding, drift_figure, load_embedding
+from paper.report_figures.drift import DrawnNodes, drift_figure, load_embedding
 from undrift.errors import InputError
 
 pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'undrift[figures]'")
@@ -16,7 +16,7 @@ METHODS = ("efc", "dpcr", "adr")
 
 def panels(fakes: Any, classes: int = 5) -> list[Any]:
     return [
-        (run, Embedding(**fakes.points(run.drift[-1], classes)))
+        (run, DrawnNodes(**fakes.points(run.drift[-1], classes)))
         for stream in ("cs-cl", "corafull-cl")
         for run in (fakes.result(stream, method) for method in METHODS)
     ]
@@ -40,7 +40,7 @@ def test_means_of_classes_are_joined_where_they_differ(fakes: Any, in_print: Any
     assert ends == pytest.approx(np.stack([points[k][mine].mean(0) for k in ("first", "last")]))
     assert not many.axes[0].lines
     assert [len(figure.legends[0].get_texts()) for figure in (few, many)] == [3, 2]
-    still = Embedding(np.ones((2, 2)), np.ones((2, 2)), np.array([0, 1]))
+    still = DrawnNodes(np.ones((2, 2)), np.ones((2, 2)), np.array([0, 1]))
     for figure in (few, many, drift_figure([(fakes.result(), still)], METHODS)):
         in_print.check(figure)
 
@@ -51,7 +51,7 @@ def test_means_of_classes_are_joined_where_they_differ(fakes: Any, in_print: Any
 )
 def test_the_title_has_the_last_drift(drift: list[Any], words: str, fakes: Any) -> None:
     run = fakes.result().model_copy(update={"drift": drift})
-    figure = drift_figure([(run, Embedding(**fakes.points(0.1)))], METHODS)
+    figure = drift_figure([(run, DrawnNodes(**fakes.points(0.1)))], METHODS)
     assert figure.axes[0].get_title() == f"ADR: {words}"
 
 
