@@ -122,7 +122,8 @@ class Folder:
         else:
             other = cls._draft.loaded(Path(like))
             if settings or method not in (None, cls._default, other.learner.name):
-                raise InputError("a sibling has the method and settings of the other; leave yours")
+                what = "a folder like another has its method, settings and plan"
+                raise InputError(f"{what}; leave out your own, or leave out like (--like)")
             if scale is not None:
                 raise InputError("a sibling scales columns as the other does; leave out scale")
             key, learner = other.keys[0], cls._emptied(other.learner)
