@@ -13,11 +13,11 @@ from undrift.storage.files import load_state, save_state
 from undrift.testing.graphs import tiny_graph, tiny_stream
 
 
-def saved_on(device: str, path: Path, method: str = "propagation") -> Path:
+def saved_on(device: str, path: Path, method: str = "propagation", **more: str) -> Path:
     """A state as a machine with that device would have saved it."""
     make_learner(method).observe(tiny_stream().task(0)).save(path, least_rows=1)
     state = load_state(path)
-    save_state(path, replace(state, params={**state.params, "device": device}))
+    save_state(path, replace(state, params={**state.params, "device": device, **more}))
     return path
 
 
@@ -53,6 +53,11 @@ def test_a_state_of_a_machine_with_a_gpu(device: str, tmp_path: Path) -> None:
     assert learner.predict(graph).shape == (graph.num_nodes,)
     with pytest.raises(InputError, match="unknown device 'gpu'"):
         undrift.load(path, device="gpu")
+
+
+def test_a_file_with_a_value_that_went_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"old\.state: unknown mix 'went'"):
+        undrift.load(saved_on("cpu", tmp_path / "old.state", mix="went"))
 
 
 def test_a_text_with_a_colon_that_names_no_module(tmp_path: Path) -> None:

@@ -225,9 +225,8 @@ def learner_of(state: State, path: str | Path, *, device: str | None = None) -> 
                 "another, as in undrift.load(path, device='cpu')"
             ) from error
     with importing_nothing(path):
-        learner = make_learner(state.method, **params)
         try:
-            return learner.load(state)
+            return make_learner(state.method, **params).load(state)
         except InputError as error:
             raise InputError(f"{path}: {error}") from error
 
