@@ -147,12 +147,8 @@ def _nearly(self: Any) -> Any:
     return self
 
 
-class Near(HopRows):
-    looks = lambda self, graph, nodes, hops: torch.zeros_like(nodes).bool()  # noqa: E731
-
-
-class Bent(Classifier):
-    scores = lambda self, rows: Classifier.scores(self, rows).exp()  # noqa: E731
+NEAR = {"looks": lambda self, graph, nodes, hops: torch.zeros_like(nodes).bool()}
+BENT = {"scores": lambda self, rows: Classifier.scores(self, rows).exp()}
 
 
 def _changed(name: str, to: type) -> Callable[[], Learner]:
@@ -219,8 +215,14 @@ BROKEN: dict[str, tuple[Callable[[], Learner], str]] = {
     "merges nearly": (APPROXIMATE, "merging_is_exact"),
     "is less exact than it says": (APPROXIMATE, "exactness_is_kept"),
     "looks farther than it says": (kind(Acil, _hops=lambda *_: 0), "some_nodes"),
-    "forgets a node, not what others saw": (_changed("_plan", Near), "forgetting_is_exact"),
-    "is not linear in its weights": (_changed("_solve", Bent), "exactness_is_kept"),
+    "forgets a node, not what others saw": (
+        _changed("_plan", type("Near", (HopRows,), NEAR)),
+        "forgetting_is_exact",
+    ),
+    "is not linear in its weights": (
+        _changed("_solve", type("Bent", (Classifier,), BENT)),
+        "exactness_is_kept",
+    ),
     "forgets before it is done": (kind(Acil, forget=_eager), "interrupted_verbs"),
     "forgets what it never saw": (
         kind(Acil, _replaced=lambda self, *_: (self.learned_, None)),
