@@ -151,8 +151,9 @@ NEAR = {"looks": lambda self, graph, nodes, hops: torch.zeros_like(nodes).bool()
 BENT = {"scores": lambda self, rows: Classifier.scores(self, rows).exp()}
 
 
-def _changed(name: str, to: type) -> Callable[[], Learner]:
-    """Has a value of another class where `name` gives one."""
+def _changed(name: str, parent: type, parts: dict[str, Any]) -> Callable[[], Learner]:
+    """Has a value with other parts where `name` gives one."""
+    to = type("Other", (parent,), parts)
     return kind(SgcRidge, **{name: lambda *given: to(**vars(getattr(SgcRidge, name)(*given)))})
 
 
@@ -216,13 +217,10 @@ BROKEN: dict[str, tuple[Callable[[], Learner], str]] = {
     "is less exact than it says": (APPROXIMATE, "exactness_is_kept"),
     "looks farther than it says": (kind(Acil, _hops=lambda *_: 0), "some_nodes"),
     "forgets a node, not what others saw": (
-        _changed("_plan", type("Near", (HopRows,), NEAR)),
+        _changed("_plan", HopRows, NEAR),
         "forgetting_is_exact",
     ),
-    "is not linear in its weights": (
-        _changed("_solve", type("Bent", (Classifier,), BENT)),
-        "exactness_is_kept",
-    ),
+    "is not linear in its weights": (_changed("_solve", Classifier, BENT), "exactness_is_kept"),
     "forgets before it is done": (kind(Acil, forget=_eager), "interrupted_verbs"),
     "forgets what it never saw": (
         kind(Acil, _replaced=lambda self, *_: (self.learned_, None)),
