@@ -215,7 +215,7 @@ BROKEN: dict[str, tuple[Callable[[], Learner], str]] = {
     "forgets nearly": (APPROXIMATE, "forgetting_is_exact"),
     "merges nearly": (APPROXIMATE, "merging_is_exact"),
     "is less exact than it says": (APPROXIMATE, "exactness_is_kept"),
-    "looks farther than it says": (kind(Acil, _hops=lambda *_: 0), "some_nodes"),
+    "looks farther than it says": (kind(SgcRidge, _hops=lambda *_: 1), "some_nodes"),
     "forgets a node, not what others saw": (
         _changed("_plan", HopRows, NEAR),
         "forgetting_is_exact",
