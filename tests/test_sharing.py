@@ -64,7 +64,7 @@ def test_a_generator_is_left_where_the_work_leaves_it() -> None:
 
 def variants(method: str) -> list[Learner]:
     """The default, and each value of the method's grid alone."""
-    small = {"epochs": 3, "hidden": (8, 8), "n_encoders": 20}
+    small = {"epochs": 1, "hidden": (8, 8), "n_encoders": 20}
     known = {**make_learner(method).params()}
     small = {key: value for key, value in small.items() if key in known}
     grid = type(make_learner(method)).grid
