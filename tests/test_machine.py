@@ -8,16 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from undrift import machine
+from undrift import InputError, machine
 from undrift.analytic.solve import solve
-from undrift.errors import InputError
 from undrift.machine import available_bytes, failure, need, shortage
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
-def test_there_is_some_memory_and_limits_count(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_there_is_some_memory_and_limits_count(tmp_path: Path, monkeypatch) -> None:
     there = available_bytes()
     assert there is not None
     assert there > 1 << 20

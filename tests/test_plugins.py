@@ -4,10 +4,9 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from undrift import plugins
+from undrift import InputError, plugins
 from undrift.cli.app import start
-from undrift.errors import InputError
-from undrift.evaluation.matrix import AccuracyMatrix
+from undrift.evaluation import AccuracyMatrix
 from undrift.evaluation.metrics import METRICS, Metric, metric_of, metrics_of
 from undrift.plugins import Registry
 from undrift.streams.benchmarks import stream_info

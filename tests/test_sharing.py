@@ -96,9 +96,7 @@ def test_learners_side_by_side_learn_what_each_learns_alone(method: str) -> None
 @pytest.mark.parametrize(
     ("method", "steps"), [("adr", 3), ("adr-plus", 3), ("acil", 1), ("ds-al", 1)]
 )
-def test_a_grid_of_ridges_trains_and_sums_once(
-    monkeypatch: pytest.MonkeyPatch, method: str, steps: int
-) -> None:
+def test_a_grid_of_ridges_trains_and_sums_once(monkeypatch, method: str, steps: int) -> None:
     """Four gammas cost the training, the embedding and the Gram products of one."""
     name = "classifier_gamma" if method == "adr-plus" else "gamma"
     small = {"epochs": 2, "hidden": (4, 4), "seed": 1}

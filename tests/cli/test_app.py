@@ -25,9 +25,7 @@ Patch = pytest.MonkeyPatch
         (["learner", "show"], ["Usage: undrift learner show", "\nWith --traceback, "]),
     ],
 )
-def test_help_has_options_and_examples(
-    words: list[str], shown: list[str], capsys: Captured, monkeypatch: Patch
-) -> None:
+def test_help_has_options_and_examples(words, shown, capsys, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     assert start([*words, "--help"]) == 0
     text = capsys.readouterr().out

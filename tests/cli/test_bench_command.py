@@ -11,11 +11,11 @@ from rich.console import Console
 from tests.experiments.made import made
 from undrift.cli.app import start
 from undrift.cli.bench import bench_progress
+from undrift.experiments import RunSpec
 from undrift.experiments import bench as module
 from undrift.experiments.bench import Failure, Progress, WorkerSettings
 from undrift.experiments.estimate import Estimator
 from undrift.experiments.result import save_result
-from undrift.experiments.spec import RunSpec
 from undrift.experiments.store import load_manifest, manifest_path
 
 Captured = pytest.CaptureFixture[str]

@@ -1,13 +1,7 @@
-from pathlib import Path
-
-import pytest
-
 from undrift.cli.app import DONE, start
 
 
-def test_the_demo_ends_with_a_table_of_four_methods_and_a_figure(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_demo_ends_with_a_table_of_four_methods_and_a_figure(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     assert start(["demo", "--out", str(tmp_path)]) == DONE
     lines = capsys.readouterr().out.rstrip().splitlines()

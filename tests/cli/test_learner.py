@@ -124,9 +124,7 @@ def test_mistakes_are_one_sentence(desk: Path, refused: Refused) -> None:
     assert before == {path: path.read_bytes() for path in before}
 
 
-def test_an_interruption_says_whether_the_step_was_taken(
-    desk: Path, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interruption_says_whether_the_step_was_taken(desk, tmp_path, capsys, monkeypatch):
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 

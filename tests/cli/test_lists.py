@@ -1,7 +1,5 @@
 """`undrift streams` and `undrift methods`."""
 
-from pathlib import Path
-
 import pytest
 
 from undrift.cli.app import start
@@ -41,9 +39,7 @@ def test_a_stand_in_is_marked_and_its_scale_is_in_its_name(capsys: Captured) -> 
     assert "10 nodes have no label and are in no task" in shown
 
 
-def test_every_stream_is_listed_and_whether_it_is_on_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
-) -> None:
+def test_every_stream_is_listed_and_whether_it_is_on_disk(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path))
     for there in (" no ", " yes "):
         assert start(["streams"]) == 0

@@ -1,10 +1,7 @@
 """Every mistake on a command line is one sentence that names it."""
 
-from pathlib import Path
-
 import pytest
 
-from tests.cli.conftest import Refused
 from undrift.experiments import run as experiment
 from undrift.testing.graphs import tiny_stream
 
@@ -65,9 +62,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("line", "said"), MISTAKES.items())
-def test_it_is_one_sentence_that_names_it(
-    line: str, said: str, refused: Refused, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_is_one_sentence_that_names_it(line, said, refused, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path))
     monkeypatch.setattr(experiment, "load_stream", lambda name, seed: tiny_stream(seed))
     (tmp_path / "file").write_bytes(b"")

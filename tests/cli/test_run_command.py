@@ -13,17 +13,15 @@ from extras.flat import flat
 from tests.cli.conftest import Refused
 from tests.extras.test_trackers import Notes
 from tests.harness.running_mean import RunningMean
+from undrift import Bare, InputError
 from undrift.cli.app import start
-from undrift.errors import InputError
+from undrift.experiments import load_records, tracking
 from undrift.experiments import run as experiment
-from undrift.experiments import tracking
 from undrift.experiments.result import Result, load_result
-from undrift.experiments.store import load_records
 from undrift.learners import registry
-from undrift.learners.bare import Bare
 from undrift.reporting.names import method_facts
 from undrift.reporting.tables.compare import compare, manifest_of_runs
-from undrift.testing.graphs import tiny_stream
+from undrift.testing import tiny_stream
 
 Captured = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from undrift import InputError
 from undrift.cells import days
 from undrift.datasets import columns
 from undrift.datasets.columns import (
@@ -16,7 +17,6 @@ from undrift.datasets.columns import (
     texts,
     unusable,
 )
-from undrift.errors import InputError
 from undrift.graphs.inputs import as_class_ids
 
 
@@ -55,9 +55,7 @@ def test_another_separator_is_named(tmp_path: Path, name: str, text: str, sign: 
         column_names(write(tmp_path / name, text))
 
 
-def test_pieces_are_bounded_and_count_their_rows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pieces_are_bounded_and_count_their_rows(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(columns, "CELLS", 4)
     path = write(tmp_path / "t.csv", "a,b\n" + "".join(f"{i},{i}\n" for i in range(5)))
     pieces = list(read_pieces(path, ["b"]))
@@ -74,9 +72,7 @@ def test_pieces_are_bounded_and_count_their_rows(
         ("1e99", "row 4 has '1e99'"),  # no float32
     ],
 )
-def test_the_first_cell_that_is_no_number_is_named(
-    cell: str, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_first_cell_that_is_no_number_is_named(cell, what, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(columns, "CELLS", 6)  # three rows a piece: the bad one is in the second
     rows = ["1", "2", "3", cell, "5", "worse"]
     path = write(tmp_path / "t.csv", "id,x\n" + "".join(f"n,{row}\n" for row in rows))
@@ -114,9 +110,6 @@ def test_a_file_that_is_no_table_is_one_sentence(text: str, what: str, tmp_path:
 def test_a_missing_file_and_a_strange_one_are_named(tmp_path: Path, name: str, told: str) -> None:
     with pytest.raises(InputError, match=told):
         column_names(tmp_path / name)
-
-
-# Parquet ---------------------------------------------------------------------------------
 
 
 def parquet(path: Path, **named: Any) -> Path:
@@ -183,9 +176,6 @@ def test_a_damaged_parquet_file_is_named(tmp_path: Path) -> None:
     path.write_bytes(whole[:8] + bytes(200) + whole[208:])
     with pytest.raises(InputError, match=r"t.parquet is damaged"):
         numbers(path, "x")
-
-
-# what cells mean -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

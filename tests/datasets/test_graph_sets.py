@@ -92,9 +92,7 @@ def test_numbers_mean_the_same_in_every_file(tmp_path: Path, official: Any) -> N
         Propagation().observe(str(tmp_path / "second.zip"))
 
 
-def test_a_folder_of_a_learner_reads_them(
-    tmp_path: Path, official: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_of_a_learner_reads_them(tmp_path: Path, official, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     written(tmp_path / "first", small("0 1 1 1 2 2 0 0", "0 1 0 1"))
     Path("second.zip").write_bytes(official.zip(small("0 1 0 1 1 1", "1 0 1")))
@@ -130,9 +128,7 @@ def test_a_folder_of_a_learner_reads_them(
         ({"graph_indicator": "nan\n1"}, r"\*_graph_indicator.txt holds a number that is not"),
     ],
 )
-def test_a_damaged_file_is_one_sentence(
-    tmp_path: Path, changes: dict[str, str | None], told: str
-) -> None:
+def test_a_damaged_file_is_one_sentence(tmp_path, changes, told) -> None:
     with pytest.raises(InputError, match=told) as error:
         as_graph_set(written(tmp_path, generated(**changes)))
     assert "\n" not in str(error.value)
@@ -142,9 +138,7 @@ def test_a_damaged_file_is_one_sentence(
             as_graph_set(tmp_path)
 
 
-def test_enzymes_are_fetched_checked_streamed_and_learned(
-    tmp_path: Path, site: Any, official: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_enzymes_are_fetched_checked_streamed_and_learned(tmp_path, site, official, monkeypatch):
     """A generated file in the place of ENZYMES, from a server on localhost."""
     monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path))
     files = generated(90)

@@ -4,9 +4,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from undrift import machine
+from undrift import InputError, machine
 from undrift.datasets.readers import read_npz, read_reddit
-from undrift.errors import InputError
 
 WORDS = [[0, 1, 2], [3, 4, 0], [1, 2, 3], [4, 0, 1]]
 LABELS = [0, 1, 1, 0]
@@ -85,9 +84,6 @@ def test_an_array_that_memory_cannot_hold_is_refused(read, monkeypatch):
     monkeypatch.setattr(machine, "available_bytes", lambda: 8)
     with pytest.raises(InputError, match=r"needs 16 B of memory, but 8 B are free; check where"):
         read()
-
-
-# Reddit ----------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import gzip
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -80,9 +79,7 @@ def test_a_damaged_file_is_one_sentence(tmp_path: Path, text: str, told: str) ->
         read_ratings(tmp_path / "x.csv.gz")
 
 
-def test_ratings_are_fetched_streamed_and_learned(
-    tmp_path: Path, site: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ratings_are_fetched_streamed_and_learned(tmp_path: Path, site, monkeypatch) -> None:
     """A generated file in the place of Bitcoin-OTC, from a server on localhost."""
     monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path))
     file = RemoteFile("soc.csv.gz", site.put("/soc.csv.gz", gzip.compress(generated())))

@@ -116,9 +116,6 @@ def test_a_line_without_an_end_is_not_held_in_memory(path, official, monkeypatch
         read(path)
 
 
-# what torch.save wrote -------------------------------------------------------------------------
-
-
 EDGES = torch.tensor([[0, 1], [1, 2]])
 
 
@@ -160,9 +157,7 @@ def test_nothing_in_a_file_is_executed(tmp_path: Path, monkeypatch: pytest.Monke
         ({"x": torch.eye(2), "edge_index": [[0], [7]]}, "an edge names node 7"),
     ],
 )
-def test_a_file_without_a_graph_says_what_it_holds(
-    tmp_path: Path, content: Any, words: str
-) -> None:
+def test_a_file_without_a_graph_says_what_it_holds(tmp_path, content, words) -> None:
     torch.save(content, tmp_path / "g.pt")
     with pytest.raises(InputError, match=f"g.pt.*{words}"):
         read_pyg(tmp_path / "g.pt")

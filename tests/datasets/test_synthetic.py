@@ -54,9 +54,6 @@ def test_the_same_arguments_give_the_same_graph_and_another_seed_another():
     assert torch.equal(torch.get_rng_state(), torch_before)
 
 
-# pairs ---------------------------------------------------------------------------------------
-
-
 def pairs(wanted=400, *, sizes=(30, 50), seed=0, homophily=0.7, **options):
     rng = np.random.default_rng(seed)
     sizes = np.array(sizes)

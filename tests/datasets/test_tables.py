@@ -149,9 +149,7 @@ def test_edges_to_unknown_nodes_are_dropped_and_counted_where_asked(tmp_path: Pa
         tables(tmp_path, edges=edges)
 
 
-def test_every_column_that_cannot_be_used_is_named_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_column_that_cannot_be_used_is_named_at_once(tmp_path: Path, monkeypatch) -> None:
     from undrift.datasets import columns
 
     monkeypatch.setattr(columns, "CELLS", 12)  # two rows a piece: the last trouble is in the second

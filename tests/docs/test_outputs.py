@@ -146,9 +146,7 @@ def after_smoke(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("page", WITH_SHELL)
-def test_commands_print_what_the_page_shows(
-    page: str, after_smoke: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_commands_print_what_the_page_shows(page, after_smoke, monkeypatch, capfd) -> None:
     monkeypatch.setenv("COLUMNS", "150")
     for block, shown in after(page, SHELL):
         every = list(commands_in(block))

@@ -5,13 +5,11 @@ from typing import Any
 import pytest
 import torch
 
-from undrift.encoders.architecture import Architecture
-from undrift.encoders.encoder import Encoder, Head
-from undrift.encoders.training import Model, Training, TrainingStep, cross_entropy, fit
-from undrift.errors import InputError
-from undrift.graphs import Graph
-from undrift.streams.task import Task
-from undrift.testing.graphs import tiny_graph
+from undrift import Graph, InputError, Task
+from undrift.encoders import Architecture, Encoder, Training
+from undrift.encoders.encoder import Head
+from undrift.encoders.training import Model, TrainingStep, cross_entropy, fit
+from undrift.testing import tiny_graph
 
 
 def trained(graph: Graph, kind: str = "gcn", seed: int = 0, **kw: Any) -> Model:

@@ -9,14 +9,11 @@ from torch import Tensor
 
 from tests.experiments.made import gone_on
 from tests.harness.running_mean import RunningMean, Sums
-from undrift.errors import InputError
-from undrift.evaluation.loop import Evaluation, Grades, evaluate
-from undrift.evaluation.matrix import AccuracyMatrix, class_accuracy, node_accuracy
-from undrift.graphs import Graph
-from undrift.learners.base import Learner
-from undrift.streams.stream import TaskStream
-from undrift.streams.task import Task
-from undrift.testing.graphs import tiny_stream
+from undrift import Graph, InputError, Learner, Task, TaskStream, evaluate
+from undrift.evaluation import AccuracyMatrix, Evaluation
+from undrift.evaluation.loop import Grades
+from undrift.evaluation.matrix import class_accuracy, node_accuracy
+from undrift.testing import tiny_stream
 from undrift.typing import Progress
 
 
@@ -95,9 +92,6 @@ def test_what_cannot_be_graded_is_not_run() -> None:
         with pytest.raises(InputError, match=r"from_graph\(data, base=2|a learner comes first"):
             evaluate(*pair)  # type: ignore[arg-type]
     assert learner.classes_ == ()
-
-
-# what a person sees ----------------------------------------------------------------------
 
 
 def graded(matrix: AccuracyMatrix) -> Evaluation:

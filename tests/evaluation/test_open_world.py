@@ -42,9 +42,7 @@ def test_where_classes_come_back_the_next_new_classes_are_unknown() -> None:
 
 
 @pytest.mark.parametrize("method", ["propagation", "bare"])
-def test_the_series_are_those_of_a_loop_written_out_and_of_a_run_that_goes_on(
-    method: str, tmp_path: Path
-) -> None:
+def test_the_series_are_those_of_a_loop_written_out_and_of_a_run_that_goes_on(method, tmp_path):
     stream = tiny_stream()
     *both, again = (make_learner(method) for _ in range(3))
     found = gone_on(both, stream, tmp_path, measures=[open_world]).series

@@ -9,17 +9,11 @@ import torch
 from tests.experiments.made import gone_on
 from tests.harness.references import returning_metrics
 from tests.harness.running_mean import RunningMean
-from undrift.errors import InputError
-from undrift.evaluation.loop import evaluate, evaluate_together
+from undrift import InputError, TaskStream, arrange, evaluate
+from undrift.evaluation.loop import evaluate_together
 from undrift.evaluation.metrics import metrics_of
-from undrift.evaluation.protocols import (
-    MOST,
-    check_gradable,
-    graded_batches,
-)
-from undrift.streams.arrange import arrange
-from undrift.streams.stream import TaskStream
-from undrift.testing.graphs import tiny_stream
+from undrift.evaluation.protocols import MOST, check_gradable, graded_batches
+from undrift.testing import tiny_stream
 
 EVERY = ("blurry", "blurry:batches=5,blurry=0.5", "domain", "online:batch=5", "online:batch=2")
 

@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from undrift.evaluation import loop
-from undrift.evaluation.matrix import AccuracyMatrix
+from undrift.evaluation import AccuracyMatrix, loop
+from undrift.experiments import RunSpec
 from undrift.experiments.checkpoint import load_checkpoint, save_checkpoint
 from undrift.experiments.result import Graded, Metrics, Result, graded_metrics
 from undrift.experiments.search import Search, SearchSpec, Trial
-from undrift.experiments.spec import RunSpec
 
 ROWS = [[90.0], [70.0, 80.0]]
 METRICS = {"a_avg": 82.5, "a_f": 75.0, "a_l": 85.0, "forgetting": 20.0}

@@ -11,8 +11,8 @@ from typing import Any, cast
 
 import pytest
 
-from undrift.errors import InputError
-from undrift.experiments import checkpoint, run
+from undrift import InputError
+from undrift.experiments import RunSpec, checkpoint, execute, prepare, run
 from undrift.experiments.bench import (
     DONE,
     FAILED,
@@ -26,8 +26,7 @@ from undrift.experiments.bench import (
 )
 from undrift.experiments.plan import BenchPlan, Job, PlanRow
 from undrift.experiments.result import load_result, result_path
-from undrift.experiments.run import execute, prepare
-from undrift.experiments.spec import RunSpec, pinned
+from undrift.experiments.spec import pinned
 from undrift.experiments.store import load_manifest, manifest_path
 
 QUICK: dict[str, Any] = {"epochs": 3, "hidden": (4, 4)}
@@ -104,9 +103,7 @@ def heard(job: RunSpec, out: Path, settings: WorkerSettings = USUAL) -> list[Any
     return said
 
 
-def test_an_error_is_said_with_its_trace(
-    tmp_path: Path, stream: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_is_said_with_its_trace(tmp_path: Path, stream: str, monkeypatch) -> None:
     def broken(*_: Any, **__: Any) -> None:
         raise ZeroDivisionError("on\npurpose")
 

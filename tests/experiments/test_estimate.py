@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from tests.experiments.made import made
+from undrift.experiments import RunSpec
 from undrift.experiments import estimate as module
 from undrift.experiments.estimate import Estimator
 from undrift.experiments.plan import BenchPlan, PlanRow, jobs_of
 from undrift.experiments.result import Result
 from undrift.experiments.search import SearchSpec
-from undrift.experiments.spec import RunSpec
 
 GRID: dict[str, tuple[Any, ...]] = {"gamma": (0.1, 1.0), "alpha": (1, 2, 4)}
 

@@ -6,12 +6,7 @@ from typing import Any
 from undrift.experiments.plan import BenchPlan, PlanRow, jobs_of
 from undrift.experiments.search import SearchSpec
 from undrift.experiments.spec import RunSpec
-from undrift.experiments.store import (
-    load_manifest,
-    manifest_path,
-    merged,
-    update_manifest,
-)
+from undrift.experiments.store import load_manifest, manifest_path, merged, update_manifest
 
 GRID: dict[str, tuple[Any, ...]] = {"gamma": (0.1, 1.0)}
 

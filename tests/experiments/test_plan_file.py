@@ -82,9 +82,7 @@ def test_a_searched_method_without_a_grid_has_its_own(tmp_path: Path) -> None:
         ('"cs-cl"', '"papers/stream.toml"', 3, "papers/stream.toml"),  # found from the plan
     ],
 )
-def test_what_is_wrong_is_named_with_its_line(
-    tmp_path: Path, change: str, by: str, line: int, match: str
-) -> None:
+def test_what_is_wrong_is_named_with_its_line(tmp_path, change, by, line, match) -> None:
     assert change in GOOD
     with pytest.raises(InputError, match=rf"plan.toml, line {line}: .*{match}"):
         read(tmp_path, GOOD.replace(change, by, 1))
@@ -164,9 +162,7 @@ def test_a_wrong_arrival_is_named_with_its_line(tmp_path: Path, line: str, why: 
     assert "\n" not in str(caught.value)
 
 
-def test_a_method_that_cannot_learn_again_is_refused_when_the_plan_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_method_that_cannot_learn_again_is_refused_when_the_plan_is_read(tmp_path, monkeypatch):
     from tests.harness.running_mean import RunningMean
 
     monkeypatch.setattr(RunningMean, "returns", False)

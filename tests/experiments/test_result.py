@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from tests.experiments.made import METRICS, ROWS, made
-from undrift.errors import InputError
-from undrift.evaluation.matrix import AccuracyMatrix
+from undrift import InputError
+from undrift.evaluation import AccuracyMatrix
 from undrift.evaluation.metrics import metrics_of
+from undrift.experiments import RunSpec, load_records
 from undrift.experiments.result import (
     FORMAT,
     Result,
@@ -20,10 +21,8 @@ from undrift.experiments.result import (
     result_path,
     save_result,
 )
-from undrift.experiments.spec import RunSpec
-from undrift.experiments.store import load_records
 from undrift.storage.splits import load_split
-from undrift.testing.graphs import tiny_stream
+from undrift.testing import tiny_stream
 
 Written = Callable[[dict[str, Any]], Path]
 
@@ -113,9 +112,7 @@ def test_a_wrong_part_is_named(written: Written, where: str, value: Any, why: st
         load_result(written(record() | {where: value}))
 
 
-def test_a_result_of_an_older_format_is_read_as_one_of_today(
-    written: Written, tmp_path: Path
-) -> None:
+def test_a_result_of_an_older_format_is_read_as_one_of_today(written, tmp_path) -> None:
     younger = {"imbalance": None, "returning": None, "described": None, "series": {}}
     old = {name: value for name, value in record().items() if name not in younger}
     del old["cost"]["state_bytes"]
@@ -172,9 +169,7 @@ def test_a_series_is_a_metric_of_the_run_and_may_stand_alone(tmp_path: Path) -> 
     assert set(load_records(tmp_path).results) == {graded.spec.id, alone.spec.id}
 
 
-def test_a_metric_that_is_younger_than_the_file_is_computed_from_the_matrix(
-    written: Written,
-) -> None:
+def test_a_metric_that_is_younger_than_the_file_is_computed_from_the_matrix(written) -> None:
     old = record()
     for part, grading in product(("metrics", "validation"), ("class", "node")):
         old[part][grading] = {key: v for key, v in METRICS.items() if key != "a_l"}

@@ -10,21 +10,18 @@ import numpy as np
 import pytest
 import torch
 
-from undrift.errors import InputError
-from undrift.evaluation.loop import Evaluation, evaluate
-from undrift.experiments import checkpoint
+from undrift import InputError, arrange, evaluate, make_learner
+from undrift.evaluation import Evaluation
+from undrift.experiments import RunSpec, checkpoint, execute, load_records, prepare
 from undrift.experiments import run as module
 from undrift.experiments.checkpoint import clean
 from undrift.experiments.result import Result, load_result, result_path, save_result
-from undrift.experiments.run import UnsavedError, execute, prepare
-from undrift.experiments.spec import RunSpec, pinned
-from undrift.experiments.store import load_records
-from undrift.learners.registry import make_learner
+from undrift.experiments.run import UnsavedError
+from undrift.experiments.spec import pinned
 from undrift.storage import files
 from undrift.storage.lock import exclusive
 from undrift.storage.splits import load_split
-from undrift.streams.arrange import arrange
-from undrift.testing.graphs import tiny_stream
+from undrift.testing import tiny_stream
 
 QUICK: dict[str, Any] = {"epochs": 3, "hidden": (4, 4)}
 SPEC = RunSpec(method="bare", params=QUICK)
@@ -67,9 +64,7 @@ def test_the_imbalance_of_every_task_is_recorded(run: Any, tmp_path: Path) -> No
     assert load_result(save_result(endless, tmp_path)).imbalance == [1.0, float("inf")]
 
 
-def test_a_result_says_what_it_cost_and_with_what(
-    run: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_result_says_what_it_cost_and_with_what(run: Any, monkeypatch) -> None:
     came = {"stand_in": "in part", "file": "x.npz", "sha256": "ab12"}
     stream = replace(tiny_stream(), provenance=came)
     monkeypatch.setattr(module, "load_stream", lambda name, seed: stream)
@@ -97,9 +92,7 @@ def test_a_stream_without_validation_nodes_runs(run: Any, monkeypatch: pytest.Mo
         ({"device": "cuda"}, "no CUDA GPU is usable; choose cpu"),
     ],
 )
-def test_bad_input_is_found_before_the_stream_is_loaded(
-    run: Any, fields: dict[str, object], what: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bad_input_is_found_before_the_stream_is_loaded(run, fields, what, monkeypatch) -> None:
     monkeypatch.delattr(module, "load_stream")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(InputError, match=what):
@@ -118,9 +111,6 @@ def test_a_stream_file_is_run_and_its_spec_pinned(run: Any, stream_file: Path) -
         file.write("\n0,1\n")
     with pytest.raises(InputError, match="changed since the run was described"):
         prepare(described)
-
-
-# on disk ---------------------------------------------------------------------------------
 
 
 def test_everything_lies_beside_the_result(tmp_path: Path) -> None:
@@ -183,9 +173,7 @@ def test_a_full_disk_leaves_nothing_that_could_be_trusted_and_the_result_is_show
     assert caught.value.result.matrix == whole.matrix
 
 
-def test_a_result_takes_the_space_of_checkpoints_that_nobody_is_at(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_result_takes_the_space_of_checkpoints_that_nobody_is_at(tmp_path, monkeypatch) -> None:
     disk = Disk(monkeypatch)
     left, busy = (tmp_path / name / CHECKPOINT for name in ("left", "busy"))
     for path in (left, busy):

@@ -4,17 +4,11 @@ from typing import Any
 
 import pytest
 
-from undrift.errors import InputError
+from undrift import InputError, evaluate, make_learner
 from undrift.evaluation import loop
-from undrift.evaluation.loop import evaluate
-from undrift.experiments.search import (
-    SearchSpec,
-    search,
-    settings_of,
-)
-from undrift.experiments.spec import RunSpec
-from undrift.learners.registry import make_learner
-from undrift.testing.graphs import tiny_stream
+from undrift.experiments import RunSpec
+from undrift.experiments.search import SearchSpec, search, settings_of
+from undrift.testing import tiny_stream
 
 QUICK: dict[str, Any] = {"epochs": 3, "hidden": (4, 4)}
 GRID: dict[str, tuple[Any, ...]] = {"gamma": (0.01, 10.0), "alpha": (1, 4)}

@@ -9,20 +9,13 @@ from typing import Any
 import pytest
 
 from tests.experiments.made import ROWS, made
-from undrift import plugins
-from undrift.errors import InputError
+from undrift import InputError, plugins
 from undrift.evaluation.metrics import Metric
+from undrift.experiments import RunSpec, load_records
 from undrift.experiments.plan import is_done
 from undrift.experiments.result import result_path, save_result
 from undrift.experiments.search import Search, SearchSpec, Trial, save_search
-from undrift.experiments.spec import RunSpec
-from undrift.experiments.store import (
-    Manifest,
-    PlannedRun,
-    load_records,
-    manifest_path,
-    save_manifest,
-)
+from undrift.experiments.store import Manifest, PlannedRun, manifest_path, save_manifest
 
 
 def manifest() -> Manifest:
@@ -109,9 +102,7 @@ def test_an_edited_result_is_damaged(tmp_path: Path, changes: dict[str, Any], wh
 
 
 @pytest.mark.parametrize("installed", [True, False])
-def test_a_metric_of_another_package_damages_no_result(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, installed: bool
-) -> None:
+def test_a_metric_of_another_package_damages_no_result(tmp_path, monkeypatch, installed) -> None:
     """Whether it gives another value by now, or cannot be loaded."""
     entry = EntryPoint("theirs", "no.such.module:METRIC", "undrift.metrics")
     found = {"undrift.metrics": {"theirs": entry}}

@@ -145,9 +145,7 @@ def test_bad_input_is_one_sentence(arguments: list[str], what: str, capsys: Capt
     assert shown.out == ""
 
 
-def test_what_a_result_names_is_not_imported(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
-) -> None:
+def test_what_a_result_names_is_not_imported(tmp_path: Path, monkeypatch, capsys: Captured) -> None:
     shutil.rmtree("runs")  # no other figures are drawn
     run = save(50.0, stream="evil_module:X", method="evil_module:Y")
     Path("evil_module.py").write_text("open('imported', 'w').close()\n", encoding="utf-8")

@@ -9,13 +9,10 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from undrift import LearnerFolder, Propagation, as_graph
-from undrift.errors import InputError
+from undrift import Graph, InputError, LearnerFolder, Propagation, Task, as_graph
 from undrift.folder.batch import Batch, read_batch
 from undrift.folder.hashing import content_hash, node_hashes
 from undrift.folder.record import Entry, Record
-from undrift.graphs import Graph
-from undrift.streams.task import Task
 
 KEY = bytes(range(32))
 BACK = list(range(23, -1, -1))

@@ -135,9 +135,7 @@ def no_space(*arguments: Any, **named: Any) -> None:
     raise OSError(28, "No space left on device")
 
 
-def test_no_space_for_the_history_once_the_step_is_taken(
-    folder: LearnerFolder, desk: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_space_for_the_history_once_the_step_is_taken(folder, desk, monkeypatch) -> None:
     with monkeypatch.context() as patch:
         real = store.write_version
 
@@ -154,9 +152,7 @@ def test_no_space_for_the_history_once_the_step_is_taken(
     assert [line.step for line in folder.history()] == [0, 1, 2, 3, 4]
 
 
-def test_a_read_only_folder(
-    folder: LearnerFolder, desk: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_read_only_folder(folder: LearnerFolder, desk: Any, monkeypatch) -> None:
     real = os.open
 
     def read_only(path: Any, flags: int, *more: Any, **named: Any) -> int:
@@ -192,9 +188,7 @@ def test_a_place_that_is_taken(folder: LearnerFolder, tmp_path: Path) -> None:
         LearnerFolder.new(tmp_path / "file" / "below")
 
 
-def test_numbers_that_are_not_finite_are_not_kept(
-    folder: LearnerFolder, desk: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_numbers_that_are_not_finite_are_not_kept(folder, desk, monkeypatch) -> None:
     from undrift.propagation.learner import Propagation
 
     before = contents(folder.path)
@@ -211,9 +205,7 @@ def test_numbers_that_are_not_finite_are_not_kept(
     assert contents(folder.path) == before
 
 
-def test_a_folder_whose_numbers_are_not_finite_is_not_opened(
-    folder: LearnerFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_whose_numbers_are_not_finite_is_not_opened(folder, monkeypatch) -> None:
     """Such as one whose checksums somebody made to fit."""
     version, state = store.current_with_state(folder.path)
     broken = {n: t * float("nan") for n, t in state.tensors.items() if t.is_floating_point()}
@@ -223,9 +215,7 @@ def test_a_folder_whose_numbers_are_not_finite_is_not_opened(
         folder.learner()
 
 
-def test_the_key_is_on_the_disk_before_anything_relies_on_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_key_is_on_the_disk_before_anything_relies_on_it(tmp_path: Path, monkeypatch) -> None:
     sizes: list[int] = []
     real = os.fsync
 

@@ -7,9 +7,8 @@ from unicodedata import normalize
 import pytest
 
 from tests.folder.conftest import QUICK
-from undrift import LearnerFolder
+from undrift import InputError, LearnerFolder
 from undrift.cli.app import start
-from undrift.errors import InputError
 
 Captured = pytest.CaptureFixture[str]
 
@@ -122,9 +121,7 @@ def test_without_hashes_all_batches_tell(unsure: Site, capsys: Captured) -> None
     assert "no batch holds 'a1-3' now" in capsys.readouterr().out
 
 
-def test_batches_that_came_without_hashes_are_not_passed_over(
-    site: Site, desk: Any, tmp_path: Path
-) -> None:
+def test_batches_that_came_without_hashes_are_not_passed_over(site, desk, tmp_path) -> None:
     other = LearnerFolder.new(tmp_path / "site", like=site.folder)
     other.observe(desk.month(5))
     site.folder.merge(other)

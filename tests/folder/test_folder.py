@@ -187,9 +187,7 @@ def test_what_was_taken_out_comes_back_with_a_note(first: LearnerFolder, desk: A
         assert any("was taken out in step 3 and is back now" in note for note in step.notes)
 
 
-def test_folders_that_are_no_siblings_do_not_merge(
-    first: LearnerFolder, desk: Any, tmp_path: Path
-) -> None:
+def test_folders_that_are_no_siblings_do_not_merge(first, desk, tmp_path) -> None:
     for i, (how, order, why) in enumerate(
         [
             ({}, None, r"scale their columns differently.*--like.*--plan.*--scale"),
@@ -307,9 +305,7 @@ def test_old_states_go_unless_kept(desk: Any, tmp_path: Path) -> None:
         LearnerFolder.new(tmp_path / "x", keep=-1)
 
 
-def test_nodes_of_known_classes_are_an_exam_before_they_are_learned(
-    first: LearnerFolder, desk: Any
-) -> None:
+def test_nodes_of_known_classes_are_an_exam_before_they_are_learned(first, desk) -> None:
     assert first.history()[-1].tested == 0
     month = desk.month(2, ["mule", "skimming"])
     said = dict(zip((p := first.predict(month)).ids.tolist(), p.classes, strict=True))

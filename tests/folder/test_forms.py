@@ -58,9 +58,7 @@ def test_a_graph_folder_and_then_its_tables(folder: LearnerFolder, desk: Any) ->
 
 @pytest.mark.parametrize("observed", ["tables", "folder"])
 @pytest.mark.parametrize("forgotten", ["tables", "folder"])
-def test_either_form_is_forgotten_by_either(
-    folder: LearnerFolder, desk: Any, observed: str, forgotten: str
-) -> None:
+def test_either_form_is_forgotten_by_either(folder, desk, observed, forgotten) -> None:
     without = like(folder, "without")
     without.observe(desk.month(1))
     files = desk.month(2, ["takeover", "skimming"])
@@ -95,9 +93,7 @@ def test_a_node_of_a_graph_folder_goes_by_its_tables(folder: LearnerFolder, desk
     assert_same(folder, clean, desk.month(1))
 
 
-def test_the_verbs_of_python_take_a_graph_folder(
-    folder: LearnerFolder, desk: Any, tmp_path: Path
-) -> None:
+def test_the_verbs_of_python_take_a_graph_folder(folder, desk, tmp_path) -> None:
     files = desk.month(2)
     papers = imported(files, "papers")
     before = LearnerFolder.new(tmp_path / "before", like=folder)
@@ -139,9 +135,7 @@ def rewritten(files: Files, change: Callable[[list[str]], list[str]], name: str)
 @pytest.mark.parametrize(
     ("stem", "directed"), [("a1-", False), ("", True), (17 * "9", False), ("-7", True)]
 )
-def test_both_forms_have_one_hash(
-    folder: LearnerFolder, desk: Any, stem: str, directed: bool
-) -> None:
+def test_both_forms_have_one_hash(folder, desk, stem, directed) -> None:
     def renamed(row: list[str]) -> list[str]:
         return [cell.replace("a1-", stem).replace("a0-", "9000") for cell in row]
 

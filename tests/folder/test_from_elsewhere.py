@@ -174,13 +174,7 @@ ODD = [
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs links and pipes")
 @pytest.mark.parametrize(("kind", "label"), ODD)
-def test_what_is_no_file_of_its_own_is_refused(
-    kind: str,
-    label: str,
-    place: Place,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_what_is_no_file_of_its_own_is_refused(kind, label, place, tmp_path, capsys) -> None:
     folder = place.copy("clean", tmp_path / "desk")
     odd = folder / place.name(label)
     odd.unlink(missing_ok=True)
@@ -198,9 +192,7 @@ def test_what_is_no_file_of_its_own_is_refused(
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs links and pipes")
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_history_at_its_start_is_not_written_through(
-    kind: str, place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_history_at_its_start_is_not_written_through(kind, place, tmp_path, capsys) -> None:
     """At step 0 any text without a line break passes for a line that was torn off."""
     folder = place.copy("fresh", tmp_path / "desk")
     odd = folder / "history.jsonl"
@@ -211,9 +203,7 @@ def test_a_history_at_its_start_is_not_written_through(
 
 
 @pytest.mark.parametrize("label", NAMES)
-def test_a_second_name_of_a_file_outside_is_not_written_to(
-    label: str, place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_second_name_of_a_file_outside_is_not_written_to(label, place, tmp_path, capsys) -> None:
     target = f"twin/{place.name(label)}" if NAMES.index(label) % 2 else "token"
     folder = place.copy("clean", tmp_path / "desk")
     odd = folder / place.name(label)
@@ -261,13 +251,7 @@ FORGED: dict[str, Callable[[Path, Place], None]] = {
 
 
 @pytest.mark.parametrize("forged", FORGED)
-def test_forged_names_lead_nowhere(
-    forged: str,
-    place: Place,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_forged_names_lead_nowhere(forged, place, tmp_path, capsys, monkeypatch) -> None:
     monkeypatch.syspath_prepend(place.outside)
     folder = place.copy("clean", tmp_path / "desk")
     FORGED[forged](folder, place)

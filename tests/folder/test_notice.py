@@ -1,7 +1,6 @@
 """What a folder says of nodes that look like no known class."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -31,9 +30,7 @@ def folder(tmp_path: Path) -> LearnerFolder:
     return made
 
 
-def test_a_kind_without_labels_is_counted_before_the_batch_is_learned(
-    folder: LearnerFolder,
-) -> None:
+def test_a_kind_without_labels_is_counted_before_the_batch_is_learned(folder) -> None:
     calm = folder.observe(batch([0, 1, 2], seed=1)).line.noticed
     assert calm is not None
     assert (calm.unlabelled, calm.rate) == (24, RATE)
@@ -95,9 +92,7 @@ def test_unknown_nodes_and_their_groups(folder: LearnerFolder, tmp_path: Path) -
         ("propagation", {"epsilon": 5.0, "delta": 1e-5, "class_list": ["0", "1", "2"]}),
     ],
 )
-def test_where_it_cannot_be_told_nothing_is_said_and_asking_is_refused(
-    method: str, settings: dict[str, Any], tmp_path: Path
-) -> None:
+def test_where_it_cannot_be_told_nothing_is_said_and_asking_is_refused(method, settings, tmp_path):
     folder = LearnerFolder.new(tmp_path / "desk", method, settings=settings)
     line = folder.observe(batch([0, 1])).line
     if method == "propagation":

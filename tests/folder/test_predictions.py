@@ -25,9 +25,7 @@ def rows(made: Predictions) -> list[tuple[object, ...]]:
 @pytest.mark.parametrize("every", [False, True])
 @pytest.mark.parametrize("name", ["p.CSV", "p.parquet"])
 @pytest.mark.parametrize("ids", [["a", "007"], [12, 3]])
-def test_a_file_says_what_was_predicted(
-    tmp_path: Path, name: str, ids: list[object], every: bool
-) -> None:
+def test_a_file_says_what_was_predicted(tmp_path, name, ids, every) -> None:
     path = tmp_path / "new" / name
     found(ids).write(path, probabilities=every)
     more = [f"p_{each}" for each in NAMES] if every else []
@@ -86,9 +84,7 @@ def test_classes_that_differ_by_case_keep_their_columns(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["p.csv", "p.parquet"])
-def test_an_unknown_node_has_the_word_and_the_class_it_would_have(
-    tmp_path: Path, name: str
-) -> None:
+def test_an_unknown_node_has_the_word_and_the_class_it_would_have(tmp_path, name) -> None:
     novelty = torch.tensor([0.2, 0.96], dtype=torch.float64)
     how: Any = {"probable": True, "novelty": novelty, "unknown": 0.05}
     made = Predictions.of(np.array(["a", "b"]), RANKING, NAMES, **how)

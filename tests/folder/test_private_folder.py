@@ -198,9 +198,7 @@ def test_what_nobody_can_check_a_merge_says_that_it_assumes(tmp_path: Path, how:
     assert "it is assumed" in (one.path / "README.md").read_text()
 
 
-def test_a_class_that_only_noise_found_merges(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_class_that_only_noise_found_merges(tmp_path: Path, monkeypatch) -> None:
     """Its name is in the list, whether or not anyone had it."""
     one = made(tmp_path / "one", 2.0, tables(tmp_path, odd_one=False))
     two = LearnerFolder.new(tmp_path / "two", like=one)
@@ -233,9 +231,7 @@ def killed_before_head(folder: LearnerFolder, batch: Any, monkeypatch: pytest.Mo
     return left
 
 
-def test_what_a_kill_left_behind_is_what_the_retry_writes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_kill_left_behind_is_what_the_retry_writes(tmp_path: Path, monkeypatch) -> None:
     """With fresh noise in the retry the mean of both files would tell more than epsilon allows."""
     batch = tables(tmp_path, odd_one=True)
     folder = LearnerFolder.new(tmp_path / "desk", settings={**QUICK, "epsilon": 1.0})
@@ -246,9 +242,7 @@ def test_what_a_kill_left_behind_is_what_the_retry_writes(
     assert all(torch.equal(left.tensors[k], again.tensors[k]) for k in again.tensors)
 
 
-def test_the_key_of_a_noise_is_there_before_it_and_gone_after_the_step(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_key_of_a_noise_is_there_before_it_and_gone_after_the_step(tmp_path, monkeypatch):
     batch = tables(tmp_path, odd_one=True)
     folder = LearnerFolder.new(tmp_path / "desk", settings={**QUICK, "epsilon": 1.0})
     assert not (folder.path / releases.BEGUN).exists()
@@ -267,9 +261,7 @@ def test_the_key_of_a_noise_is_there_before_it_and_gone_after_the_step(
     assert not (folder.path / releases.BEGUN).exists()
 
 
-def test_another_batch_with_a_node_of_one_that_was_begun_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_batch_with_a_node_of_one_that_was_begun_is_refused(tmp_path, monkeypatch) -> None:
     settings = {**QUICK, "epsilon": 1.0}
     folder = LearnerFolder.new(tmp_path / "desk", settings=settings, remember_nodes=True)
     killed_before_head(folder, tables(tmp_path, odd_one=False), monkeypatch)
@@ -349,9 +341,7 @@ def test_a_release_cannot_be_forgotten(desk: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
-def test_columns_of_the_export_do_not_tell_which_classes_came(
-    tmp_path: Path, noise: Any, epsilon: float
-) -> None:
+def test_columns_of_the_export_do_not_tell_which_classes_came(tmp_path, noise, epsilon) -> None:
     def exported(folder: LearnerFolder) -> Any:
         folder.export(tmp_path / "out.safetensors")
         return undrift.load(tmp_path / "out.safetensors")
@@ -360,9 +350,7 @@ def test_columns_of_the_export_do_not_tell_which_classes_came(
     assert found <= most(epsilon)
 
 
-def test_the_noise_of_these_tests_is_the_only_thing_that_protects(
-    tmp_path: Path, noise: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_noise_of_these_tests_is_the_only_thing_that_protects(tmp_path, noise, monkeypatch):
     """With a hundredth of the noise the same attack is nearly always right."""
     real = Mechanism.sigma
     monkeypatch.setattr(Mechanism, "sigma", lambda self, d, c: real(self, d, c) / 100)

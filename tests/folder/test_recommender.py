@@ -7,8 +7,7 @@ import pytest
 
 from undrift import InputError, LearnerFolder
 from undrift.cli.app import start
-from undrift.folder import kinds
-from undrift.folder.recommender import RecommenderFolder
+from undrift.folder import RecommenderFolder, kinds
 from undrift.learners.registry import RECOMMENDERS, method_class
 from undrift.privacy.rare import audit_items
 from undrift.recommend import Ease, NextItem, as_interactions
@@ -110,9 +109,7 @@ def test_batches_read_without_users_cannot_tell(tmp_path: Path, capsys: Any) -> 
     assert shop.forget_node("session s99").outcome == "never here"  # of sessions all can tell
 
 
-def test_what_leaves_is_guarded_and_the_folder_goes_on(
-    shop: RecommenderFolder, tmp_path: Path
-) -> None:
+def test_what_leaves_is_guarded_and_the_folder_goes_on(shop, tmp_path) -> None:
     found = shop.audit()
     assert found.broken[0] == "items: 1 of 4 with fewer than 5 sessions"
     assert found.broken[1] == "pairs: 2 of 5 with fewer than 5 sessions"
@@ -159,9 +156,7 @@ def test_age_counts_in_batches_where_no_period_is_named(tmp_path: Path) -> None:
         assert dict(found.recommend([name])) == pytest.approx(dict(wanted.recommend([name])))
 
 
-def test_sister_shops_merge_and_count_nothing_twice(
-    shop: RecommenderFolder, tmp_path: Path
-) -> None:
+def test_sister_shops_merge_and_count_nothing_twice(shop, tmp_path) -> None:
     sister = RecommenderFolder.new(tmp_path / "sister", like=shop)
     sister.observe(OFTEN)
     with pytest.raises(InputError, match="shares 1 of its batches"):

@@ -6,15 +6,7 @@ from pathlib import Path
 import pytest
 
 from undrift.errors import InputError
-from undrift.folder.record import (
-    HISTORY,
-    Entry,
-    Line,
-    complete,
-    last_hash,
-    now,
-    read_history,
-)
+from undrift.folder.record import HISTORY, Entry, Line, complete, last_hash, now, read_history
 
 
 def entry(step: int, **more: object) -> Entry:
@@ -52,9 +44,7 @@ def test_a_history_is_completed_once(tmp_path: Path, second: Entry) -> None:
         (entry(1, parent="s0", nodes=5), "s1", "step 1 is not what the state says"),
     ],
 )
-def test_a_history_that_cannot_have_led_here(
-    tmp_path: Path, second: Entry, wrong: Entry, result: str, why: str
-) -> None:
+def test_a_history_that_cannot_have_led_here(tmp_path, second, wrong, result, why) -> None:
     before = (tmp_path / HISTORY).read_bytes()
     with pytest.raises(InputError, match=why):
         complete(tmp_path, wrong, result)

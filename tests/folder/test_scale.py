@@ -85,9 +85,7 @@ def parts(files: Files, place: Path) -> list[Files]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_comes_after_the_first_batch_equals_one_training(
-    seed: int, tmp_path: Path
-) -> None:
+def test_whatever_comes_after_the_first_batch_equals_one_training(seed, tmp_path) -> None:
     """Any order, batches in parts, a correction, and the first batch forgotten."""
     rng = random.Random(seed)
     months = [shop(tmp_path, m, "price_in_cents", nodes=60) for m in range(5)]

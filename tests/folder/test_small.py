@@ -199,9 +199,7 @@ def test_a_batch_of_fewer_rows_than_columns_is_a_note(desk: Any, tmp_path: Path)
     assert "Batches with fewer rows" not in (narrow.path / "README.md").read_text()
 
 
-def test_writing_the_card_makes_no_gram(
-    desk: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_writing_the_card_makes_no_gram(desk: Any, tmp_path: Path, monkeypatch) -> None:
     made: list[int] = []
     plain = Thin.to_dense
     monkeypatch.setattr(Thin, "to_dense", lambda self: made.append(1) or plain(self))

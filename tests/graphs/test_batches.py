@@ -42,9 +42,6 @@ def gradients(out: torch.Tensor, weights, seed: int = 0):
     return torch.autograd.grad((out * mix).sum(), weights)
 
 
-# which nodes ------------------------------------------------------------------------------
-
-
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(
     st.integers(0, 10**6),
@@ -68,9 +65,6 @@ def test_the_input_nodes_are_those_of_a_breadth_first_search(
     assert steps[-1].operator.shape[0] == len(chosen)
     for before, after in pairwise(steps):
         assert before.operator.shape[0] == after.operator.shape[1]
-
-
-# what they compute ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("hops", [1, 2, 3])
@@ -104,9 +98,6 @@ def test_the_gradient_of_the_features_reaches_the_input_nodes():
     outside[inputs] = False
     assert outside.any()
     assert not got[outside].any()
-
-
-# a hop ------------------------------------------------------------------------------------
 
 
 def test_own_picks_the_rows_of_the_targets():

@@ -57,9 +57,6 @@ def assert_same(one: Learner, two: Learner, probe: Graph) -> None:
     assert float((a - b).abs().max()) <= 1e-9 * float(b.abs().max())
 
 
-# what a cell becomes ---------------------------------------------------------------------
-
-
 def test_later_batches_have_the_same_columns_whatever_they_hold() -> None:
     first = {"age": [30, 40, 50], "sex": ["f", "m", "f"]}
     known = Encoding.of(first)
@@ -191,14 +188,9 @@ def test_what_is_given_is_fixed_before_there_are_data() -> None:
             Encoding.of({}, wrong)
 
 
-# who is linked ---------------------------------------------------------------------------
-
-
 @given(st.integers(1, 25), st.integers(0, 30), st.integers(0, 5), st.booleans())
 @settings(max_examples=40, deadline=None)
-def test_nearest_rows_are_those_of_the_slow_twin(
-    n: int, count: int, seed: int, constant: bool
-) -> None:
+def test_nearest_rows_are_those_of_the_slow_twin(n, count, seed, constant) -> None:
     rng = np.random.default_rng(seed)
     rows = np.zeros((n, 3)) if constant else rng.integers(0, 3, (n, 3)) / 2
     order = rng.permutation(n)
@@ -222,9 +214,6 @@ def test_the_order_of_lines_does_not_matter(order: list[int], neighbours: int) -
     assert torch.equal(one.subgraph(order).adjacency.to_dense(), two.adjacency.to_dense())
     assert one.adjacency.symmetric
     assert bool(one.num_edges) == bool(neighbours)
-
-
-# learning --------------------------------------------------------------------------------
 
 
 @given(st.data())

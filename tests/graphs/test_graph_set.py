@@ -49,9 +49,6 @@ def close(a: torch.Tensor, b: torch.Tensor) -> bool:
     return bool((a - b).abs().max() <= 1e-9 * b.abs().max())
 
 
-# rows ------------------------------------------------------------------------------------------
-
-
 def test_a_row_is_that_of_the_slow_twin_and_of_its_graph_alone() -> None:
     many = some_graphs(9)
     pooled = many.pooled()
@@ -91,14 +88,9 @@ def test_a_graph_of_one_node_without_edges_and_of_ten_thousand_nodes() -> None:
     assert torch.equal(single_row[:3], torch.ones(3))
 
 
-# learning --------------------------------------------------------------------------------------
-
-
 @settings(max_examples=6, deadline=None)
 @given(st.permutations(range(4)), st.integers(0, 99))
-def test_any_order_split_forgetting_and_merging_equals_pooled_training(
-    order: list[int], seed: int
-) -> None:
+def test_any_order_split_forgetting_and_merging_equals_pooled_training(order, seed) -> None:
     many = some_graphs(pooling=Pooling(hops=1, places=8))
     first, rest = many.subset(range(12)), torch.arange(12, 48)
     parts = rest[torch.randperm(36, generator=torch.Generator().manual_seed(seed))].chunk(4)
@@ -198,9 +190,6 @@ def test_graphs_of_an_unknown_class_look_strange() -> None:
     many, known = some_graphs(120), torch.arange(120) % 4 < 3
     novelty = Propagation().observe(many.subset(known)).novelty(many)
     assert novelty[~known].mean() > novelty[known].mean() + 0.2
-
-
-# ways in ---------------------------------------------------------------------------------------
 
 
 def test_lists_batches_and_datasets_of_pyg_and_networkx_are_the_same() -> None:

@@ -54,9 +54,6 @@ def close(a: torch.Tensor, b: torch.Tensor) -> bool:
     return bool((a - b).abs().max() <= 1e-9 * b.abs().max())
 
 
-# rows ------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("undirected", [False, True])
 @pytest.mark.parametrize(("hops", "degrees"), [(0, True), (1, False), (2, True)])
 def test_a_row_is_that_of_the_slow_twin(undirected: bool, hops: int, degrees: bool) -> None:
@@ -96,14 +93,9 @@ def test_weights_below_zero_and_of_both_directions_add_up() -> None:
         assert torch.allclose(links.rows().to_dense()[i].double(), wanted, atol=1e-6)
 
 
-# learning --------------------------------------------------------------------------------------
-
-
 @settings(max_examples=6, deadline=None)
 @given(st.permutations(range(4)), st.integers(0, 99))
-def test_any_order_forgetting_revising_and_merging_equals_pooled_training(
-    order: list[int], seed: int
-) -> None:
+def test_any_order_forgetting_revising_and_merging_equals_pooled_training(order, seed) -> None:
     many = some_links()
     first, rest = many.subset(range(24)), torch.arange(24, 96)
     parts = rest[torch.randperm(72, generator=torch.Generator().manual_seed(seed))].chunk(4)
@@ -138,9 +130,7 @@ def test_any_order_forgetting_revising_and_merging_equals_pooled_training(
     st.booleans(),
     st.booleans(),
 )
-def test_erasing_nodes_and_links_equals_never_having_had_them(
-    nodes: list[int], chosen: list[int], undirected: bool, degrees: bool
-) -> None:
+def test_erasing_nodes_and_links_equals_never_having_had_them(nodes, chosen, undirected, degrees):
     links = some_links(undirected=undirected, degrees=degrees)
     learner = Propagation().observe(links)
     never = Propagation(plan=learner.plan_)
@@ -225,9 +215,6 @@ def test_links_of_an_unknown_class_look_strange() -> None:
     known = links.labels < 3
     novelty = Propagation().observe(links.subset(known)).novelty(links)
     assert novelty[~known].mean() > novelty[known].mean() + 0.2
-
-
-# ways in ---------------------------------------------------------------------------------------
 
 
 def test_a_set_of_links_is_a_graph_and_no_set_of_graphs() -> None:

@@ -27,9 +27,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.usefixtures("module")
-def test_a_stream_is_named_by_its_module_without_an_entry(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_stream_is_named_by_its_module_without_an_entry(capsys) -> None:
     assert start(["run", "--stream", "outside_rings:RING", "--set", "fourier=0"]) == 0
     assert "propagation on outside_rings:RING" in capsys.readouterr().out
     (path,) = Path("runs").glob("*/result.json")
@@ -45,15 +43,7 @@ def test_a_stream_is_named_by_its_module_without_an_entry(
         (RINGS.replace("=120", "=12"), "ring-cl", "outside_rings:RING", "12 of ring; "),
     ],
 )
-def test_a_wrong_entry_is_one_sentence(
-    module: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    text: str,
-    name: str,
-    value: str,
-    sentence: str,
-) -> None:
+def test_a_wrong_entry_is_one_sentence(module, monkeypatch, capsys, text, name, value, sentence):
     module.write_text(text)
     monkeypatch.setattr(plugins, "_outside", lambda group: {name: EntryPoint(name, value, group)})
     assert start(["streams", "--show", name]) == 2

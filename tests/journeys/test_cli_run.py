@@ -3,8 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
-
 import undrift
 from tests.journeys.shell import shell
 from undrift.cli.app import start
@@ -37,9 +35,7 @@ def test_looking_around_then_running_and_finding_the_result(tmp_path: Path) -> N
     assert written == ["embedding.npz", "result.json", "split.npz"]
 
 
-def test_a_missing_data_file_names_the_variable_to_set(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_missing_data_file_names_the_variable_to_set(tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     for place in (None, str(tmp_path)):

@@ -31,13 +31,7 @@ def three_more(site: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.usefixtures("three_more")
-def test_looking_fetching_checking(
-    site: Any,
-    official: Any,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_looking_fetching_checking(site, official, tmp_path: Path, monkeypatch, capsys) -> None:
     """All three formats; the second download breaks off once, and then the user is offline."""
     monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path / "graphs"))
     pair = {"a.npz": official.reddit_data(), "b.npz": official.reddit_graph()}
@@ -59,9 +53,7 @@ def test_looking_fetching_checking(
 
 @pytest.mark.usefixtures("three_more")
 @pytest.mark.skipif(sys.platform != "linux", reason="the place that Linux has for caches")
-def test_without_the_variable_files_go_to_the_cache_folder(
-    site: Any, official: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_variable_files_go_to_the_cache_folder(site, official, tmp_path, monkeypatch):
     site.put("/tiny.npz", official.gnn_benchmark())
     assert start(["data", "fetch", "tiny"]) == 0
     assert (tmp_path / ".cache" / "undrift" / "tiny.npz").is_file()

@@ -34,9 +34,6 @@ ERASED, SEEN_AGAIN = "a3-4", 4  # an account of March that stands in April's tab
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills a fork of this process")
 
 
-# the months ------------------------------------------------------------------------------
-
-
 def write_month(place: Path, month: int, *, corrected: bool = False) -> list[str]:
     """Tables of accounts: columns in an order of their own, edges to accounts of last month."""
     rng = np.random.default_rng(month)
@@ -78,9 +75,6 @@ def write_month(place: Path, month: int, *, corrected: bool = False) -> list[str
         with path.open("w", encoding="utf-8", newline="") as file:
             csv.writer(file).writerows(table)
     return list(map(str, files))
-
-
-# the power cuts --------------------------------------------------------------------------
 
 
 class Power:
@@ -149,9 +143,6 @@ class Power:
         before = current(calm).record.entry.step
         assert now.step - before in (0, 1)
         return now.step > before
-
-
-# the year --------------------------------------------------------------------------------
 
 
 def pooled(desk: LearnerFolder, months: list[list[str]]) -> Any:
@@ -256,13 +247,8 @@ def test_the_first_year(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert fresh == [NEW] * 20  # in December it is predicted
 
 
-# the page --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("page", ["first-year.md", "data-stewards.md"])
-def test_the_page_says_what_happens(
-    page: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_page_says_what_happens(page, tmp_path, capsys, monkeypatch) -> None:
     """Every command of the page runs, in order, and prints what stands below it."""
     monkeypatch.chdir(tmp_path)
     for month in range(1, 13):

@@ -45,9 +45,7 @@ def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: 
     assert sorted(path.name for path in Path("papers").glob("work*")) == []
 
 
-def test_a_folder_is_a_batch_like_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
-) -> None:
+def test_a_folder_is_a_batch_like_others(tmp_path: Path, monkeypatch, capsys: Captured) -> None:
     write_papers(tmp_path)
     monkeypatch.chdir(tmp_path)
 

@@ -109,9 +109,7 @@ class Outcome:
         self.figures = {path.name for path in (report / "figures").iterdir()}
 
 
-def test_what_another_package_brings_is_in_every_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_another_package_brings_is_in_every_command(tmp_path, monkeypatch, capsys) -> None:
     check_that_each_is_one_file_and_one_line()
     monkeypatch.chdir(tmp_path)
     quick = ["--set", "epochs=5", "--set", "hidden=8,8"]

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from undrift import TaskStream, load_stream_file
 from undrift.cli.app import start
 from undrift.experiments.result import load_result
 from undrift.storage.splits import load_split
-from undrift.streams.file import load_stream_file
-from undrift.streams.stream import TaskStream
-from undrift.testing.graphs import tiny_graph
+from undrift.testing import tiny_graph
 
 PAGE = Path(__file__).parents[2] / "docs" / "your-own-graph.md"
 TOPICS = ["AI", "DB", "HCI", "OS", "PL", "VIS"]

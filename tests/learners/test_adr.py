@@ -9,18 +9,17 @@ import torch
 from paper.merging.fisher import Fisher, diagonal_fisher, unit_norm
 from paper.thin import thin
 from tests.harness.references import joint_ridge, merged_layer
+from undrift import Adr, InputError, Task, TaskStream
 from undrift.analytic.random_maps import Expansion
 from undrift.analytic.statistics import one_hot
-from undrift.encoders.encoder import Encoder, batch_of
+from undrift.encoders import Encoder
+from undrift.encoders.encoder import batch_of
 from undrift.encoders.training import trainable
-from undrift.errors import InputError
-from undrift.learners.adr import Adr, AdrLearned, AdrStages
-from undrift.learners.adr_plus import AdrPlus
+from undrift.learners import AdrPlus
+from undrift.learners.adr import AdrLearned, AdrStages
 from undrift.merging import merging_rule
-from undrift.streams.stream import TaskStream
-from undrift.streams.task import Task
+from undrift.testing import tiny_graph, tiny_stream
 from undrift.testing.check_living import tiny_batch
-from undrift.testing.graphs import tiny_graph, tiny_stream
 
 QUICK: dict[str, Any] = {"epochs": 6, "hidden": (10, 8), "lr": 1e-2, "lr_next": 1e-2}
 
@@ -191,9 +190,6 @@ def test_memory_follows_the_papers_formula(rule: str, kept: int) -> None:
             for part in ("memory.", "bank.")
         ]
         assert sizes == [kept, 8 * (24 * 25 // 2 + 24 * len(learner.classes_))]
-
-
-# ADR+ -----------------------------------------------------------------------------------
 
 
 def test_it_merges_as_plain_adr_and_classifies_with_balance() -> None:

@@ -98,9 +98,7 @@ def slow_means(rows: Tensor, labels: list[int], weight: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("propagations", [0, 1, 2])
-def test_the_real_side_is_the_class_mean_of_the_propagated_nodes(
-    sparse: bool, propagations: int
-) -> None:
+def test_the_real_side_is_the_class_mean_of_the_propagated_nodes(sparse, propagations) -> None:
     graph = tiny(sparse=sparse)
     assert graph.labels is not None
     weight = drawn_weight(graph, 7, generator())

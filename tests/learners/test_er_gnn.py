@@ -9,15 +9,14 @@ import torch
 from torch import Tensor
 
 from tests.harness.steps import step_of
+from undrift import Bare, Graph, Task
 from undrift.encoders.training import Model, TrainingStep
-from undrift.graphs import Graph
+from undrift.learners import ErGnn
 from undrift.learners import er_gnn as module
-from undrift.learners.bare import Bare
-from undrift.learners.er_gnn import Buffer, Choice, ErGnn, conflicts, places_taken, replayed
+from undrift.learners.er_gnn import Buffer, Choice, conflicts, places_taken, replayed
 from undrift.learners.parts.backbone import Backbone
 from undrift.sparse import Csr
-from undrift.streams.task import Task
-from undrift.testing.graphs import tiny_graph, tiny_stream
+from undrift.testing import tiny_graph, tiny_stream
 
 QUICK = {"epochs": 60, "hidden": (16, 16), "lr": 1e-2, "lr_next": 1e-2}
 
@@ -103,9 +102,7 @@ def test_cm_takes_those_with_fewest_other_class_nodes_around(sparse: bool) -> No
 
 @pytest.mark.parametrize("pairs", [1, 50, 333])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_chunks_do_not_change_the_counts(
-    monkeypatch: pytest.MonkeyPatch, pairs: int, sparse: bool
-) -> None:
+def test_chunks_do_not_change_the_counts(monkeypatch, pairs: int, sparse: bool) -> None:
     features = tiny_graph(sparse=sparse).features
     mine = torch.arange(25)
     a, b = features[mine], features[torch.arange(25, 60)]
@@ -142,9 +139,6 @@ def test_a_class_that_comes_back_shares_its_budget_with_its_old_nodes() -> None:
     assert torch.equal(labels[found], kept.labelled())
     came = {k: sum(20 * k <= i // 3 < 20 * k + 20 for i in found) for k in range(5)}
     assert min(came.values()) >= 1  # no batch fills the buffer, none is left out
-
-
-# the buffer and the loss that shows it ---------------------------------------------------
 
 
 def generator(seed: int = 0) -> torch.Generator:

@@ -10,12 +10,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from undrift.graphs import Graph, ReceptiveField
+from undrift import Graph, Learner, TaskStream, make_learner
+from undrift.graphs import ReceptiveField
 from undrift.graphs import field as module
-from undrift.learners.base import Learner
-from undrift.learners.registry import METHODS, make_learner, method_class
+from undrift.learners.registry import METHODS, method_class
 from undrift.propagation.mixes import Mix
-from undrift.streams.stream import TaskStream
 
 QUICK: dict[str, Any] = {"epochs": 3, "hidden": (8, 8), "n_encoders": 5, "fourier": 7}
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -82,9 +81,7 @@ def close(some: torch.Tensor, whole: torch.Tensor) -> bool:
     st.booleans(),
     st.lists(st.integers(0, 59), max_size=4),
 )
-def test_some_nodes_get_what_they_get_among_all(
-    variant: str, seed: int, directed: bool, weighted: bool, sparse: bool, nodes: list[int]
-) -> None:
+def test_some_nodes_get_what_they_get_among_all(variant, seed, directed, weighted, sparse, nodes):
     learner = taught(variant)
     graph = graph_of(seed, directed=directed, weighted=weighted, sparse=sparse)
     with pytest.MonkeyPatch.context() as patch:
@@ -97,9 +94,7 @@ def test_some_nodes_get_what_they_get_among_all(
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_a_field_is_small_and_its_edges_alone_are_read(
-    variant: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_field_is_small_and_its_edges_alone_are_read(variant: str, monkeypatch) -> None:
     learner, graph = taught(variant), graph_of(1, 400)
     mask = torch.zeros(400, dtype=torch.bool)
     mask[[17, 200]] = True

@@ -16,8 +16,6 @@ from undrift.merging import RULES
 from undrift.testing.check_state import check_inventory
 from undrift.testing.graphs import tiny_graph, tiny_stream
 
-# inventory ------------------------------------------------------------------------------
-
 QUICK: dict[str, Any] = {"epochs": 2, "hidden": (8, 8), "n_encoders": 5, "alpha": 2}
 SUMS = {  # how many sums after a task; the others keep weights, or examples
     "polo": 1, "efc": 1, "acil": 1, "ds-al": 2, "dpcr": 1, "adr": 3, "adr-plus": 3,
@@ -105,15 +103,11 @@ def test_a_backbone_of_attention_depends_on_weights_from_its_first_layer() -> No
     assert not any(kept.current for kept in learner.inventory().sums)
 
 
-# what is written has enough nodes behind each class ------------------------------------
-
 COUNTS = ("propagation", "hybrid", "acil", "ds-al", "adr", "adr-plus", "dpcr", "efc", "polo")
 
 
 @pytest.mark.parametrize("method", COUNTS)
-def test_rows_behind_each_class_are_known_and_few_are_not_written(
-    method: str, tmp_path: Path
-) -> None:
+def test_rows_behind_each_class_are_known_and_few_are_not_written(method, tmp_path) -> None:
     stream = tiny_stream()
     learner = quick(method, cleansing=False, fourier=0)
     learner.observe(stream.task(0)).observe(stream.task(1))

@@ -12,20 +12,16 @@ from torch.nn import functional
 
 from paper.public_methods import PublicEwc, PublicLwf, PublicMas, PublicMasLearned
 from tests.harness.steps import step_of
+from undrift import InputError, Task, TaskStream
 from undrift.encoders.encoder import Head, whole_graph
 from undrift.encoders.training import Model, TrainingStep
-from undrift.errors import InputError
-from undrift.learners.ewc import Ewc
-from undrift.learners.lwf import Lwf, LwfLearned
-from undrift.learners.mas import Mas, MasLearned
+from undrift.learners import Ewc, Lwf, Mas
+from undrift.learners.lwf import LwfLearned
+from undrift.learners.mas import MasLearned
 from undrift.learners.parts.backbone import generator_for
 from undrift.learners.parts.importance import PenaltyLearned, PerParameter
 from undrift.learners.parts.model_learner import TaskTraining
-from undrift.streams.stream import TaskStream
-from undrift.streams.task import Task
-from undrift.testing.graphs import tiny_graph, tiny_stream
-
-# ewc ------------------------------------------------------------------------------------
+from undrift.testing import tiny_graph, tiny_stream
 
 QUICK = {"epochs": 5, "hidden": (6, 5), "lr": 1e-2, "lr_next": 1e-2}
 
@@ -98,9 +94,6 @@ def test_the_loss_pulls_to_every_old_task() -> None:
         for f, a, p in zip(importance, anchor, now, strict=True):
             wanted = wanted + 7.0 * (f * (p[..., : a.shape[-1]] - a).square()).sum()
     assert float(known.penalty.loss(7.0)(step)) == pytest.approx(float(wanted), rel=1e-4)
-
-
-# mas ------------------------------------------------------------------------------------
 
 
 def mas(**params: Any) -> Mas:
@@ -187,8 +180,6 @@ def test_the_loss_pulls_to_the_last_model() -> None:
     training = TaskTraining.of(learner, stream.task(2), known)
     assert float(learner._loss(training)(step)) == pytest.approx(wanted, rel=1e-4)
 
-
-# lwf ------------------------------------------------------------------------------------
 
 LWF_QUICK = {"epochs": 20, "hidden": (8, 8), "lr": 1e-2, "lr_next": 1e-2}
 

@@ -52,9 +52,7 @@ def near(one: PerParameter, other: PerParameter) -> bool:
 
 @pytest.mark.parametrize("batch_size", [None, 5])
 @pytest.mark.parametrize("strengths", [(3.0, 0.0), (0.0, 2.0), (3.0, 2.0)])
-def test_importances_are_the_squares_of_two_separate_gradients(
-    strengths: tuple[float, float], batch_size: int | None
-) -> None:
+def test_importances_are_the_squares_of_two_separate_gradients(strengths, batch_size) -> None:
     task = tiny_stream().task(0)
     learner = twp(loss_strength=strengths[0], topology_strength=strengths[1], batch_size=batch_size)
     known: PenaltyLearned = learner.observe(task).learned_

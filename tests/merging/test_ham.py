@@ -34,9 +34,7 @@ def dense(rows: torch.Tensor | Csr) -> torch.Tensor:
     sparse=st.booleans(),
     gamma=st.sampled_from([1e-3, 1.0]),
 )
-def test_merged_layers_equal_the_joint_solution(
-    kind: str, seed: int, tasks: int, sparse: bool, gamma: float
-) -> None:
+def test_merged_layers_equal_the_joint_solution(kind, seed, tasks, sparse, gamma) -> None:
     graphs = [tiny_graph(seed + i, sparse=sparse) for i in range(tasks)]
     models = encoders(kind, graphs, (7, 5))
     nodes = torch.arange(0, 60, 2)

@@ -9,10 +9,9 @@ import torch
 
 from paper import anomalies, gnnsafe, novelty_study
 from paper.novelty_study import BEGIN, END, again, beside, few_edges, main, study
-from undrift import Propagation
+from undrift import Propagation, TaskStream
 from undrift.experiments.run import PreparedRun
-from undrift.streams.stream import TaskStream
-from undrift.testing.graphs import tiny_stream
+from undrift.testing import tiny_stream
 
 
 def test_rows_go_into_the_table_of_a_page(tmp_path: Path) -> None:

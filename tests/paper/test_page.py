@@ -55,9 +55,7 @@ def test_links_within_the_page_lead_somewhere(page: str) -> None:
     assert set(links) <= anchors
 
 
-def test_the_command_makes_checks_and_tells(
-    records: Records, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_makes_checks_and_tells(records: Records, tmp_path: Path, capsys) -> None:
     tables, out = tmp_path / "results", tmp_path / "docs" / "results.md"
     write_compact(records, tables)
     given = [str(tables), str(out)]

@@ -10,12 +10,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from undrift import Propagation, TaskStream, load_stream
 from undrift.analytic.selection import GAMMAS
 from undrift.analytic.solve import solve
 from undrift.evaluation.matrix import class_accuracy
-from undrift.propagation.learner import Propagation
-from undrift.streams.benchmarks import STREAMS, load_stream
-from undrift.streams.stream import TaskStream
+from undrift.streams.benchmarks import STREAMS
 
 pytestmark = pytest.mark.real_data
 

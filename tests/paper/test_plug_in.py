@@ -13,15 +13,14 @@ from zipfile import ZipFile
 import pytest
 
 from paper.plans import PLANS as PAPER_PLANS
-from undrift import plugins
+from undrift import InputError, make_learner, plugins
 from undrift.cli.app import COMMANDS, start
-from undrift.errors import InputError
 from undrift.experiments.plans import PLANS, named_plan
-from undrift.learners.registry import load, make_learner, method_class
+from undrift.learners.registry import load, method_class
 from undrift.merging import merging_rule
 from undrift.plugins import IN_A_CLONE
 from undrift.streams.benchmarks import STREAMS, stream_info
-from undrift.testing.graphs import tiny_stream
+from undrift.testing import tiny_stream
 
 ROOT = Path(__file__).parents[2]
 ENTRIES: dict[str, set[str]] = {}

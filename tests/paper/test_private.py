@@ -9,10 +9,9 @@ import torch
 
 from paper import private_utility
 from paper.private_figure import private_figure, private_table, read_utility
-from undrift.evaluation.loop import evaluate
+from undrift import PrivatePropagation, evaluate
 from undrift.evaluation.protocols import exams
-from undrift.learners.private_propagation import PrivatePropagation
-from undrift.testing.graphs import tiny_stream
+from undrift.testing import tiny_stream
 
 ROOT = Path(__file__).parents[2]
 

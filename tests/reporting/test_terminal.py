@@ -38,9 +38,6 @@ def result(**changes: Any) -> Result:
     return Fakes.plain({}, **fields | {"cost": cost} | changes)
 
 
-# runs ------------------------------------------------------------------------------------
-
-
 def test_the_matrix_is_triangular_with_a_t_at_the_end() -> None:
     matrix = AccuracyMatrix([[90.0], [70.0, 80.0], [10.0, 20.0, 100.0]])
     lines = shown(matrix_table(matrix, title="Accuracy"))
@@ -98,9 +95,6 @@ def test_the_cost_names_phases_memory_state_and_drift() -> None:
     assert "undefined at the end, 0.00 % at most" in table(drift=[0.0, None])
     unknown = result().cost.model_copy(update={"peak_memory_mb": None})
     assert "peak memory      unknown" in table(cost=unknown)
-
-
-# streams and methods ---------------------------------------------------------------------
 
 
 def test_every_method_is_listed_with_what_it_can_do() -> None:
@@ -164,8 +158,6 @@ def test_the_header_names_other_published_edges_and_unused_nodes() -> None:
     same = stream_header(stream, stream.describe(), published_edges=graph.num_edges)
     assert "made symmetric" not in same[1]
 
-
-# datasets --------------------------------------------------------------------------------
 
 FILES = (RemoteFile("a.npz", "u", size=1500), RemoteFile("b.npz", "v"))
 TWO = Dataset("two", "Two", FILES, 12_345, 67_890, 3, 4, "MIT", "example.org")

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 import torch
 
-from undrift.errors import InputError
-from undrift.graphs import Graph
+from undrift import Graph, InputError
 from undrift.scale.graph_folder import GraphFolder
 from undrift.scale.importing import import_graph
-from undrift.testing.graphs import tiny_graph
+from undrift.testing import tiny_graph
 
 SMALL = 2e-5
 """GB: so little that a tiny graph has several blocks, chunks and shards."""

@@ -9,9 +9,7 @@ import pytest
 
 from tests.folder.test_from_elsewhere import no_longer_than
 from tests.scale.conftest import SMALL, half_labelled, write_tables
-from undrift.errors import InputError
-from undrift.folder.folder import LearnerFolder
-from undrift.learners.registry import make_learner
+from undrift import InputError, LearnerFolder, make_learner
 from undrift.scale.engine import Local
 from undrift.scale.graph_folder import GraphFolder, GraphManifest
 from undrift.scale.importing import import_graph
@@ -53,9 +51,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs links and pipes")
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_is_no_file_of_its_own_is_refused(
-    change: str, name: str, graph: Path, clean: Path, tmp_path: Path
-) -> None:
+def test_what_is_no_file_of_its_own_is_refused(change, name, graph, clean, tmp_path) -> None:
     (graph / name).unlink()
     CHANGES[change](graph / name, tmp_path / "outside")
     before = contents(tmp_path / "outside")
@@ -84,9 +80,7 @@ def test_a_manifest_names_no_file_outside(graph: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("depth", ["work", "step", "done"])
-def test_unfinished_steps_are_not_kept_elsewhere(
-    depth: str, graph: Path, clean: Path, tmp_path: Path
-) -> None:
+def test_unfinished_steps_are_not_kept_elsewhere(depth, graph, clean, tmp_path) -> None:
     """A link in the place of their folder would have outside files deleted, or written."""
     outside = tmp_path / "outside"
     (outside / "precious.done").mkdir()

@@ -11,9 +11,7 @@ import pytest
 import torch
 
 from tests.scale.conftest import SMALL, full_disk, half_labelled, write_tables
-from undrift.datasets.tables import read_tables
-from undrift.errors import InputError
-from undrift.graphs import Graph
+from undrift import Graph, InputError, read_tables
 from undrift.scale.graph_folder import GraphFolder
 from undrift.scale.importing import import_graph
 

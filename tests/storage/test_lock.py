@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from undrift.errors import InputError
+from undrift import InputError
 from undrift.storage import lock
 from undrift.storage.files import whole_file
 from undrift.storage.lock import (
@@ -108,9 +108,7 @@ def test_what_is_being_written_stays_however_old(tmp_path: Path) -> None:
 
 
 @LOCKS
-def test_a_sweep_that_comes_between_making_and_locking_does_no_harm(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sweep_that_comes_between_making_and_locking_does_no_harm(tmp_path, monkeypatch) -> None:
     real, swept = lock._lock, []
 
     def late(file: Any) -> None:
@@ -127,9 +125,7 @@ def test_a_sweep_that_comes_between_making_and_locking_does_no_harm(
 
 
 @pytest.mark.parametrize(("hours", "goes"), [(23, False), (25, True)])
-def test_without_locks_age_decides(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hours: int, goes: bool
-) -> None:
+def test_without_locks_age_decides(tmp_path: Path, monkeypatch, hours: int, goes: bool) -> None:
     def unsupported(_: object) -> None:
         raise OSError(95, "not supported")
 
@@ -187,9 +183,7 @@ def test_a_file_is_read_and_a_missing_one_is_none(outside: Path, tmp_path: Path)
         open_own(tmp_path / "nowhere")
 
 
-def test_no_link_is_followed_and_a_hard_link_is_not_written_to(
-    outside: Path, tmp_path: Path
-) -> None:
+def test_no_link_is_followed_and_a_hard_link_is_not_written_to(outside, tmp_path) -> None:
     (tmp_path / "link").symlink_to(outside)
     for mode in ("rb", "r+b"):
         with pytest.raises(InputError, match=r"link is a link, not a file"):
@@ -204,9 +198,7 @@ def test_no_link_is_followed_and_a_hard_link_is_not_written_to(
         check_own_folder(tmp_path / "link")
 
 
-def test_a_link_that_comes_between_the_look_and_the_opening(
-    outside: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_link_that_comes_between_the_look_and_the_opening(outside, tmp_path, monkeypatch) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"own")
     real, flags = os.open, lock._NEVER
@@ -227,9 +219,7 @@ def test_a_link_that_comes_between_the_look_and_the_opening(
 
 
 @pytest.mark.parametrize("times", [1, 3, 1000])
-def test_a_file_that_a_writer_replaces_while_it_is_opened(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
-) -> None:
+def test_a_file_that_a_writer_replaces_while_it_is_opened(tmp_path, monkeypatch, times) -> None:
     """Readers hold no lock: they look again, and give up on a file that never rests."""
     path, real, left = tmp_path / "file", os.open, iter(range(times))
     path.write_bytes(b"old")

@@ -13,19 +13,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from undrift import Graph, InputError
 from undrift.analytic.class_sums import ClassSums
-from undrift.errors import InputError
-from undrift.graphs import Graph
 from undrift.sparse import Csr
 from undrift.storage import state
-from undrift.storage.state import (
-    half_of,
-    pack,
-    packed_bytes,
-    size_of_half,
-    unpack,
-    whole_of,
-)
+from undrift.storage.state import half_of, pack, packed_bytes, size_of_half, unpack, whole_of
 
 Plain = None | bool | int | float | str
 

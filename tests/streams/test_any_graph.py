@@ -55,9 +55,6 @@ def test_our_own_graphs_and_tasks_are_themselves() -> None:
     assert as_batch(task) is as_task(task, 0) is task
 
 
-# PyG -------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("layout", [None, "to_sparse_coo", "to_sparse_csr", "to_sparse_csc"])
 @pytest.mark.filterwarnings("ignore:.*beta state")
@@ -115,9 +112,6 @@ def test_other_kinds_of_pyg_are_refused_with_a_way_out() -> None:
         as_graph(pyg(y=torch.tensor([1])))
     weighted = {"x": X.tolist(), "edge_weight": torch.ones(2)}
     check(as_graph(pyg(**weighted)), None)
-
-
-# other libraries -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("label", ["label", "y"])

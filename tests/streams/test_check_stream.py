@@ -9,12 +9,9 @@ import pytest
 import torch
 
 from tests.harness.check_stream import check_stream
-from undrift.graphs import Graph
+from undrift import Graph, TaskStream
 from undrift.sparse import Csr
-from undrift.streams.stream import TaskStream
-from undrift.testing.graphs import tiny_graph, tiny_stream
-
-# check stream ---------------------------------------------------------------------------
+from undrift.testing import tiny_graph, tiny_stream
 
 MASKS = ("train", "val", "test")
 
@@ -36,9 +33,6 @@ def test_a_stream_with_unlabelled_nodes_and_one_way_edges_passes() -> None:
     )
     check_stream(TaskStream.from_graph(graph, base=1, increment=1))
     check_stream(replace(tiny_stream(), seed=1, fractions=None))  # given masks, not drawn
-
-
-# the stream ------------------------------------------------------------------------------
 
 
 def a_class_twice(stream: TaskStream) -> TaskStream:
@@ -78,9 +72,7 @@ def lacking(split: str, stream: TaskStream) -> TaskStream:
         (lambda s: replace(s, seed=1), "seed 1 does not give the same train nodes"),
     ],
 )
-def test_a_stream_that_breaks_its_word_is_found(
-    change: Callable[[TaskStream], TaskStream], sentence: str
-) -> None:
+def test_a_stream_that_breaks_its_word_is_found(change, sentence) -> None:
     with pytest.raises(AssertionError, match=sentence):
         check_stream(change(tiny_stream()))
 
@@ -95,9 +87,6 @@ def test_a_maker_that_gives_another_stream_is_found() -> None:
         check_stream(tiny_stream(), lambda seed: make(2, next(seeds)))
     with pytest.raises(AssertionError, match="seed 0 gives other classes per task"):
         check_stream(tiny_stream(), lambda seed: make(3, seed))
-
-
-# a task ----------------------------------------------------------------------------------
 
 
 def relabelled(labels: Callable[..., Any]) -> Callable[..., Graph]:
@@ -157,9 +146,7 @@ BROKEN: dict[str, dict[str, Callable[..., Any]]] = {
 
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("sentence", BROKEN)
-def test_a_task_that_is_not_of_the_graph_is_found(
-    sentence: str, sparse: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_task_that_is_not_of_the_graph_is_found(sentence: str, sparse: bool, monkeypatch) -> None:
     original = TaskStream.task
 
     def task(self: TaskStream, t: int) -> Any:

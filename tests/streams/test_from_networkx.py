@@ -5,9 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from undrift.errors import InputError
-from undrift.graphs import Graph
-from undrift.streams.any_graph import graph_from_networkx
+from undrift import Graph, InputError, graph_from_networkx
 
 
 def people(kind: Any = nx.Graph) -> Any:
@@ -60,9 +58,7 @@ def test_parallel_edges_count_once_or_add_up_and_loops_are_left_out() -> None:
         ({}, {"features": []}, "features names no node attribute"),
     ],
 )
-def test_bad_features_are_one_sentence(
-    change: dict[str, Any], named: dict[str, Any], what: str
-) -> None:
+def test_bad_features_are_one_sentence(change, named, what) -> None:
     g = people()
     g.nodes["bob"].update(change)
     with pytest.raises(InputError, match=what) as caught:

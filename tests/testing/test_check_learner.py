@@ -9,13 +9,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from undrift.graphs import Graph
-from undrift.learners.acil import Acil
-from undrift.learners.base import Learner, at_nodes
+from undrift import Graph, Learner, Task
+from undrift.learners import Acil
+from undrift.learners.base import at_nodes
 from undrift.learners.kept import Inventory
 from undrift.learners.ledger import Ledger
-from undrift.streams.task import Task
-from undrift.testing.check_learner import LEARNER_CHECKS, check_learner
+from undrift.testing import LEARNER_CHECKS, check_learner
 from undrift.testing.check_state import found_examples
 from undrift.typing import Progress, silent
 

@@ -10,19 +10,8 @@ from torch.nn import functional
 
 from paper.public_methods import PublicDpcr
 from tests.harness.references import joint_ridge
-from undrift.learners.dpcr import (
-    ClassMoments,
-    Dpcr,
-    DpcrLearned,
-    class_projector,
-    shift_projection,
-)
-from undrift.learners.parts.prototypes import (
-    Prototypes,
-    gaussian,
-    prototypes_of,
-    semantic_drift,
-)
+from undrift.learners.dpcr import ClassMoments, Dpcr, DpcrLearned, class_projector, shift_projection
+from undrift.learners.parts.prototypes import Prototypes, gaussian, prototypes_of, semantic_drift
 from undrift.testing.graphs import tiny_stream
 
 ONE = torch.ones(1, dtype=torch.float64)
@@ -112,9 +101,6 @@ def test_drift_by_a_slow_loop() -> None:
         weights = [float(affinity[k, i].exp()) for i in range(5)]
         slow = sum(weights[i] * (new[i] - old[i]) for i in range(5)) / sum(weights)
         assert torch.allclose(fast[k], torch.as_tensor(slow), atol=1e-6)
-
-
-# dpcr: moments of classes -------------------------------------------------------------
 
 
 def draw(*shape: int, seed: int = 0) -> torch.Tensor:

@@ -200,9 +200,6 @@ def test_ranks_and_p_values_of_any_column(scores: dict[str, list[float]]) -> Non
         assert all(math.isfinite(number) for number in numbers if number is not None)
 
 
-# the test --------------------------------------------------------------------------------
-
-
 @settings(deadline=None, max_examples=60, derandomize=True)
 @given(st.lists(st.floats(-50, 50).map(lambda x: round(x, 4)), min_size=2, max_size=8))
 def test_it_is_the_paired_t_test_of_scipy(differences: list[float]) -> None:
@@ -233,9 +230,6 @@ def test_holm_raises_keeps_order_and_stays_a_probability(values: dict[str, float
         for b, other in values.items():
             assert p > other or corrected[a] <= corrected[b]
     assert holm({"x": 0.02, "y": 0.001, "z": 0.5}) == {"x": 0.04, "y": 0.003, "z": 0.5}
-
-
-# the notes -------------------------------------------------------------------------------
 
 
 def noted(seeds: dict[str, int], *cells: PlannedRun, **more: Any) -> list[str]:
@@ -269,9 +263,6 @@ def test_published_numbers_have_a_source_and_notes(monkeypatch: pytest.MonkeyPat
     notes = noted({"adr": 2}, published=SeedMean(90.0, 1.0))
     assert "Doe 2030" in next(note for note in notes if note.startswith("Paper:"))
     assert "CS is small." in notes
-
-
-# runs that no plan asked for ----------------------------------------------------------------
 
 
 def runs(*specs: dict[str, Any]) -> dict[str, Result]:
