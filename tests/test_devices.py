@@ -14,7 +14,7 @@ from undrift.testing import tiny_graph, tiny_stream
 
 
 @pytest.fixture
-def gpus(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+def gpus(monkeypatch) -> Callable[[int], None]:
     """As many GPUs as a test says, by what torch tells of them."""
 
     def are_there(count: int) -> None:

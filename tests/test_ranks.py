@@ -33,7 +33,7 @@ def taught(name: str) -> Learner:
 
 
 @pytest.fixture(scope="module")
-def together(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def together(tmp_path_factory) -> Path:
     """The states that the first of two ranks came to; this file is their program."""
     folder = tmp_path_factory.mktemp("ranks")
     run = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]

@@ -13,7 +13,7 @@ return r.left >= -1 && r.right <= document.documentElement.clientWidth + 1; })""
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def path(tmp_path_factory) -> Path:
     at = tmp_path_factory.mktemp("learner")
     folder = LearnerFolder.new(at / "desk", settings={"hops": 1})
     for number, kinds in enumerate([[0, 1, 2], [0, 1], [1, 2, 3]]):

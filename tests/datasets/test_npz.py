@@ -110,7 +110,6 @@ def test_the_graph_is_read_from_both_files(write):
     assert isinstance(graph.features, torch.Tensor)
     assert graph.features.dtype == torch.float32
     assert graph.features.tolist() == (np.arange(10).reshape(5, 2) / 4).tolist()
-    assert graph.labels is not None
     assert graph.labels.tolist() == [0, 1, 1, 0, 2]
 
 

@@ -52,7 +52,6 @@ _MASKS = (
     (re.compile(r"\b\d+ jobs done, \d+ runs and \d+ searches to do"), "JOBS"),
 )
 _NUMBER = re.compile(r"-?\d+\.\d+")
-Captured = pytest.CaptureFixture[str]
 
 
 def shows(shown: str, printed: str, points: float = POINTS) -> str | None:
@@ -79,7 +78,7 @@ def _same(want: str, line: str, points: float) -> bool:
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(tmp_path, monkeypatch) -> Path:
     """An empty folder, which is the current one."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -90,7 +89,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     "page",  # the study of real tables takes longest, and each verb in it has tests of its own
     [pytest.param(page, marks=[pytest.mark.slow] * (page == "disease.md")) for page in WITH_PYTHON],
 )
-def test_snippets_print_what_the_page_shows(page: str, capsys: Captured) -> None:
+def test_snippets_print_what_the_page_shows(page: str, capsys) -> None:
     data = Path(os.environ.get("UNDRIFT_DATA", "/nowhere"))
     needed = ("soybean.arff", "dermatology.data") if page == "disease.md" else ()
     if not all((data / name).exists() for name in needed):
@@ -118,7 +117,7 @@ def test_every_page_that_is_left_out_is_run_elsewhere() -> None:
     assert [page for page in FRAGMENTS if after(page, ("python", *SHELL))] == []
 
 
-def test_the_example_of_the_readme_runs(here: Path, capsys: Captured) -> None:
+def test_the_example_of_the_readme_runs(here: Path, capsys) -> None:
     (code,) = [block for language, block in blocks("../README.md") if language == "python"]
     assert ("python", code) in blocks("index.md")
     exec(compile(code, "README.md", "exec"), {})
@@ -135,7 +134,7 @@ def test_an_example_is_short(page: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def after_smoke(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def after_smoke(tmp_path_factory) -> Iterator[Path]:
     """A folder in which a seed of the smoke plan has been run, and a plan with a mistake."""
     folder = tmp_path_factory.mktemp("smoke")
     (folder / "mine.toml").write_text('title = "A"\nstreams = ["synthetic"]\nmethods = ["aci"]\n')

@@ -9,7 +9,7 @@ from undrift import Graph, InputError
 from undrift.encoders import Architecture, Encoder
 from undrift.encoders import encoder as module
 from undrift.encoders.architecture import KINDS, attended, attention
-from undrift.encoders.encoder import MiniBatch, batch_of, relu_dropout, whole_graph
+from undrift.encoders.encoder import batch_of, relu_dropout, whole_graph
 from undrift.sparse import Csr
 from undrift.testing import tiny_graph
 
@@ -59,9 +59,7 @@ def test_the_first_layer_stays_sparse_where_the_features_are(kind: str) -> None:
     assert all(isinstance(r, torch.Tensor) for r in rows[1:])
 
 
-def run(
-    encoder: Encoder, batch: MiniBatch, nodes: Tensor | None = None, seed: int | None = None
-) -> tuple[Tensor, ...]:
+def run(encoder, batch, nodes=None, seed=None) -> tuple[Tensor, ...]:
     """What comes out of a batch, with dropout if there is a seed, and the gradients of weights."""
     weights = tuple(w.clone().requires_grad_() for w in encoder.weights)
     noise = None if seed is None else torch.Generator().manual_seed(seed)

@@ -1,7 +1,6 @@
 """Open-world grades: who is unknown when, and the numbers of a loop written out."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -77,7 +76,7 @@ def test_anomalies_are_ranked_by_strangeness_and_once_some_are_known_by_odds() -
             replace(stream, normal=wrong)
 
 
-def test_a_stream_of_anomalies_has_their_metrics_in_its_result(tmp_path: Path) -> None:
+def test_a_stream_of_anomalies_has_their_metrics_in_its_result(tmp_path) -> None:
     stream = TaskStream.from_graph(tiny_graph(), base=1, increment=2, normal=0)
     result = execute(PreparedRun(RunSpec(open_world=True), Propagation(), stream), tmp_path)
     of_it = ["anomaly_auroc", "anomaly_ap"]  # what the stream is about comes first

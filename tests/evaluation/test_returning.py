@@ -1,7 +1,6 @@
 """Streams whose classes come back, graded: against a loop that is written out node by node."""
 
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 import torch
@@ -60,7 +59,7 @@ def test_many_batches_are_graded_at_twenty_even_points() -> None:
     assert graded_batches(tiny_stream()) == (0, 1, 2)
 
 
-def test_a_run_that_was_cut_off_goes_on(tmp_path: Path) -> None:
+def test_a_run_that_was_cut_off_goes_on(tmp_path) -> None:
     stream = arrange(tiny_stream(1), "online:batch=2")
     found = gone_on((RunningMean(), RunningMean()), stream, tmp_path, graded_batches(stream)[6])
     assert found.grades == evaluate(RunningMean(), stream).grades

@@ -16,9 +16,7 @@ ROWS = [[90.0], [70.0, 80.0]]
 METRICS = {"a_avg": 82.5, "a_f": 75.0, "a_l": 85.0, "forgetting": 20.0}
 
 
-def made(
-    rows: Sequence[Sequence[float]] = ROWS, fields: dict[str, Any] | None = None, **spec: Any
-) -> Result:
+def made(rows=ROWS, fields=None, **spec: Any) -> Result:
     """The result of a run with this spec and matrix; `fields` of the result stand above it."""
     matrix = AccuracyMatrix(rows)
     graded = graded_metrics(matrix, matrix)
@@ -49,7 +47,6 @@ def gone_on(learners: Sequence[Any], stream: Any, folder: Path, t: int = 1, **ho
     with pytest.raises(KeyboardInterrupt):
         evaluate(first, stream, after_task=cut, **how)
     so_far = load_checkpoint(folder, second)
-    assert so_far is not None
     return evaluate(second, stream, so_far=so_far, **how)
 
 

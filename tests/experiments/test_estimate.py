@@ -16,7 +16,7 @@ GRID: dict[str, tuple[Any, ...]] = {"gamma": (0.1, 1.0), "alpha": (1, 2, 4)}
 
 
 @pytest.fixture(autouse=True)
-def recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+def recorded(monkeypatch) -> None:
     table = {("cs-cl", "bare"): 10.0, ("cs-cl", "adr"): 30.0, ("photo-cl", "bare"): 4.0}
     monkeypatch.setattr(module, "_reference", lambda: table)
 

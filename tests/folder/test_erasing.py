@@ -10,8 +10,6 @@ from tests.folder.conftest import QUICK
 from undrift import InputError, LearnerFolder
 from undrift.cli.app import start
 
-Captured = pytest.CaptureFixture[str]
-
 
 def with_old_node(cells: list[list[str]]) -> None:
     cells.append(["a1-3", "", "1", "2", "3", "4", "5"])
@@ -33,17 +31,17 @@ class Site:
 
 
 @pytest.fixture
-def site(desk: Any, tmp_path: Path) -> Site:
+def site(desk, tmp_path) -> Site:
     return Site(desk, tmp_path, remember=True)
 
 
 @pytest.fixture
-def unsure(desk: Any, tmp_path: Path) -> Site:
+def unsure(desk, tmp_path) -> Site:
     """A folder that keeps no hashes of ids."""
     return Site(desk, tmp_path, remember=False)
 
 
-def test_one_that_was_never_here(site: Site, capsys: Captured) -> None:
+def test_one_that_was_never_here(site: Site, capsys) -> None:
     before = site.folder.show().sha
     assert site.forget("a9-9") == 4
     told = capsys.readouterr().out
@@ -54,7 +52,7 @@ def test_one_that_was_never_here(site: Site, capsys: Captured) -> None:
     assert site.folder.show().sha == before
 
 
-def test_a_batch_that_lacks_it(site: Site, capsys: Captured) -> None:
+def test_a_batch_that_lacks_it(site: Site, capsys) -> None:
     before = site.folder.show().sha
     assert site.forget("a1-3", 3) == 5
     told = capsys.readouterr().out
@@ -67,7 +65,7 @@ def test_a_batch_that_lacks_it(site: Site, capsys: Captured) -> None:
     assert site.folder.show().sha == before
 
 
-def test_one_that_waits_and_is_erased(site: Site, capsys: Captured) -> None:
+def test_one_that_waits_and_is_erased(site: Site, capsys) -> None:
     assert site.forget("a1-3") == 6
     told = capsys.readouterr().out
     assert "not erased yet" in told
@@ -85,7 +83,7 @@ def test_one_that_waits_and_is_erased(site: Site, capsys: Captured) -> None:
 
 
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
-def test_an_id_in_another_form_is_found(desk: Any, tmp_path: Path, form: Any, capsys: Any) -> None:
+def test_an_id_in_another_form_is_found(desk, tmp_path, form: Any, capsys) -> None:
     def renamed(cells: list[list[str]]) -> None:
         cells[1][0] = normalize(form, "Zo\u00eb")
 
@@ -101,7 +99,7 @@ def test_an_id_in_another_form_is_found(desk: Any, tmp_path: Path, form: Any, ca
     assert ascii(normalize(form, "Zo\u00eb")) in capsys.readouterr().out
 
 
-def test_a_folder_without_hashes_says_that_it_cannot_tell(unsure: Site, capsys: Captured) -> None:
+def test_a_folder_without_hashes_says_that_it_cannot_tell(unsure: Site, capsys) -> None:
     assert unsure.forget("a1-3") == 6
     told = capsys.readouterr().out
     assert "nothing was erased" in told
@@ -115,7 +113,7 @@ def test_a_folder_without_hashes_says_that_it_cannot_tell(unsure: Site, capsys: 
     assert "cannot tell whether 2 batches" in told
 
 
-def test_without_hashes_all_batches_tell(unsure: Site, capsys: Captured) -> None:
+def test_without_hashes_all_batches_tell(unsure: Site, capsys) -> None:
     assert unsure.forget("a9-9", 1, 2, 3) == 4
     assert unsure.forget("a1-3", 1, 2, 3) == 0
     assert "no batch holds 'a1-3' now" in capsys.readouterr().out

@@ -24,13 +24,13 @@ def imported(files: Files, name: str, **how: Any) -> Path:
 
 
 @pytest.fixture
-def folder(desk: Any, tmp_path: Path) -> LearnerFolder:
+def folder(desk, tmp_path) -> LearnerFolder:
     made = LearnerFolder.new(tmp_path / "desk", settings={**QUICK, "fourier": 0})
     made.observe(desk.month(1))
     return made
 
 
-def test_tables_and_then_their_graph_folder(folder: LearnerFolder, desk: Any) -> None:
+def test_tables_and_then_their_graph_folder(folder: LearnerFolder, desk) -> None:
     before, papers = folder.show().sha, imported(desk.month(1), "papers")
     with pytest.raises(InputError, match=r"papers is in .*desk already"):
         folder.observe(papers)
@@ -42,18 +42,6 @@ def test_tables_and_then_their_graph_folder(folder: LearnerFolder, desk: Any) ->
     folder.forget_node("a1-3", [desk.month(1)])
     with pytest.raises(InputError, match="already in a corrected version"):
         folder.observe(papers)
-
-
-def test_a_graph_folder_and_then_its_tables(folder: LearnerFolder, desk: Any) -> None:
-    files = desk.month(2, ["Mule", "fine"])
-    folder.observe(imported(files, "papers"), aliases={"Mule": "mule"})
-    mixed = {"rows": list(range(23, -1, -1)), "order": [3, 0, 1, 2, 6, 5, 4]}
-    shuffled = desk.month(2, ["Mule", "fine"], **mixed, name="s")
-    with pytest.raises(InputError, match=r"s-nodes.csv is in .*desk already"):
-        folder.observe(shuffled)
-    with pytest.raises(InputError, match="already"):
-        folder.observe(imported(files, "again"))
-    folder.observe(desk.month(3))
 
 
 @pytest.mark.parametrize("observed", ["tables", "folder"])
@@ -80,7 +68,7 @@ def test_either_form_is_forgotten_by_either(folder, desk, observed, forgotten) -
         folder.forget(papers)
 
 
-def test_a_node_of_a_graph_folder_goes_by_its_tables(folder: LearnerFolder, desk: Any) -> None:
+def test_a_node_of_a_graph_folder_goes_by_its_tables(folder: LearnerFolder, desk) -> None:
     files = desk.month(2)
     papers = imported(files, "papers")
     folder.observe(papers)
@@ -152,7 +140,7 @@ def test_both_forms_have_one_hash(folder, desk, stem, directed) -> None:
 
 
 @pytest.mark.parametrize("what", ["feature", "label", "id", "edge", "name of a column"])
-def test_any_difference_is_another_hash(folder: LearnerFolder, desk: Any, what: str) -> None:
+def test_any_difference_is_another_hash(folder: LearnerFolder, desk, what: str) -> None:
     def changed(cells: list[list[str]]) -> None:
         if what == "feature":
             cells[3][4] = "0.1250001"

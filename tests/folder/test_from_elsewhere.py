@@ -68,7 +68,7 @@ class Place:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
+def place(tmp_path_factory) -> Place:
     return Place(tmp_path_factory.mktemp("elsewhere"))
 
 
@@ -123,9 +123,7 @@ def verbs(folder: Path, place: Place, spare: Path) -> dict[str, list[object]]:
     }
 
 
-def run_all(
-    folder: Path, place: Place, spare: Path, capsys: pytest.CaptureFixture[str]
-) -> dict[str, tuple[int, str]]:
+def run_all(folder: Path, place: Place, spare: Path, capsys) -> dict[str, tuple[int, str]]:
     """The exit code and the errors of every command; outside nothing has changed afterwards."""
     spare.mkdir()
     place.copy("clean", spare / "clean")
@@ -261,7 +259,7 @@ def test_forged_names_lead_nowhere(forged, place, tmp_path, capsys, monkeypatch)
     assert not (place.outside / "evil.py.ran").exists()
 
 
-def test_a_folder_that_the_user_reaches_through_a_link(place: Place, tmp_path: Path) -> None:
+def test_a_folder_that_the_user_reaches_through_a_link(place: Place, tmp_path) -> None:
     place.copy("clean", tmp_path / "desk")
     (tmp_path / "link").symlink_to("desk")
     folder = LearnerFolder(tmp_path / "link")

@@ -56,7 +56,7 @@ def found_in(folder: Path) -> list[str]:
     return told
 
 
-def test_no_verb_writes_anything_per_node(tmp_path: Path, capsys, monkeypatch) -> None:
+def test_no_verb_writes_anything_per_node(tmp_path, capsys, monkeypatch) -> None:
     data = tmp_path / "data"
     data.mkdir()
     scratch = tmp_path / "scratch"
@@ -123,7 +123,7 @@ def test_a_state_that_a_killed_process_left_goes_with_the_next_command(desk, tmp
         assert states() == 1
 
 
-def test_hashes_of_ids_are_kept_where_asked_for_alone(desk: Any, tmp_path: Path) -> None:
+def test_hashes_of_ids_are_kept_where_asked_for_alone(desk, tmp_path) -> None:
     for remember in (True, False):
         how: Any = {"settings": {"hops": 2, "fourier": 0}, "remember_nodes": remember}
         folder = LearnerFolder.new(tmp_path / str(remember), **how)

@@ -1,7 +1,5 @@
 """What a folder says of nodes that look like no known class."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -24,7 +22,7 @@ def batch(kinds: list[int], hidden: tuple[int, ...] = (), seed: int = 0) -> Grap
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> LearnerFolder:
+def folder(tmp_path) -> LearnerFolder:
     made = LearnerFolder.new(tmp_path / "desk", settings={"hops": 2})
     assert made.observe(batch([0, 1, 2])).line.noticed is None  # nothing was known before
     return made
@@ -32,25 +30,20 @@ def folder(tmp_path: Path) -> LearnerFolder:
 
 def test_a_kind_without_labels_is_counted_before_the_batch_is_learned(folder) -> None:
     calm = folder.observe(batch([0, 1, 2], seed=1)).line.noticed
-    assert calm is not None
     assert (calm.unlabelled, calm.rate) == (24, RATE)
     assert calm.strange < 5
     step = folder.observe(batch([0, 3], hidden=(3,), seed=2))
     noticed = step.line.noticed
-    assert noticed is not None
     assert noticed.unlabelled == 48
     assert noticed.strange > 35
     # a class that comes with its labels is judged by what was known before it
     new = folder.observe(batch([0, 4], seed=3)).line.noticed
-    assert new is not None
     assert new.strange > 6
     told = sentences(noticed)[0]
     assert told.startswith(
         f"{noticed.strange} of 48 unlabelled nodes look like no known class; 2.4"
     )
     foretold = folder.history()[-1].foretold
-    assert foretold is not None
-    assert foretold.detected is not None
     assert foretold.detected > 0.5
     card = (folder.path / "README.md").read_text()
     assert f"{new.strange} of 16 unlabelled nodes look like no known class" in card
@@ -59,7 +52,7 @@ def test_a_kind_without_labels_is_counted_before_the_batch_is_learned(folder) ->
     assert folder.history()[-1].rows == sum(held.rows for held in folder.show().record.batches)
 
 
-def test_unknown_nodes_and_their_groups(folder: LearnerFolder, tmp_path: Path) -> None:
+def test_unknown_nodes_and_their_groups(folder: LearnerFolder, tmp_path) -> None:
     asked = batch([0, 3, 1], seed=5)
     found = folder.predict(asked, unknown=RATE, groups=True)
     frame, learner = found.to_frame(), folder.learner()

@@ -25,11 +25,11 @@ def write(path: Path, columns: dict[str, list[Any]]) -> Path:
 
 
 @pytest.fixture
-def ward(tmp_path: Path) -> LearnerFolder:
+def ward(tmp_path) -> LearnerFolder:
     return LearnerFolder.new(tmp_path / "ward", settings={"gamma": 0.1, "hops": 2})
 
 
-def test_a_patient_is_erased_as_if_he_never_came(ward: LearnerFolder, tmp_path: Path) -> None:
+def test_a_patient_is_erased_as_if_he_never_came(ward: LearnerFolder, tmp_path) -> None:
     columns = table(30)
     whole = write(tmp_path / "a.csv", columns)
     left = write(tmp_path / "left.csv", some(columns, [i for i in range(30) if i != 7]))
@@ -70,7 +70,7 @@ def test_a_table_counts_once_however_its_rows_are_linked(ward, tmp_path) -> None
 
 
 @pytest.mark.parametrize("remember", [True, False])
-def test_who_goes_by_a_number_is_not_said_to_be_out(tmp_path: Path, capsys, remember: bool) -> None:
+def test_who_goes_by_a_number_is_not_said_to_be_out(tmp_path, capsys, remember: bool) -> None:
     columns = table(30)
     folder = LearnerFolder.new(tmp_path / "n1", remember_nodes=remember)
     frame = pytest.importorskip("pandas").DataFrame(columns).set_index("id")
@@ -93,7 +93,7 @@ def test_who_goes_by_a_number_is_not_said_to_be_out(tmp_path: Path, capsys, reme
     assert (found.outcome, found.step) == ("unsure", None)
 
 
-def test_a_graph_of_several_batches_has_no_name(tmp_path: Path) -> None:
+def test_a_graph_of_several_batches_has_no_name(tmp_path) -> None:
     folder, many = LearnerFolder.new(tmp_path / "graphs", least_rows=1), some_graphs(8)
     first, second = (many.subset(range(k, k + 4)) for k in (0, 4))
     folder.observe(first)
@@ -127,7 +127,7 @@ def test_sites_agree_before_they_have_data(ward, tmp_path, beside) -> None:
     assert "site: arm | head | leg" in (ward.path / "README.md").read_text()
 
 
-def test_categories_may_be_whole_numbers_and_a_range_is_no_list(tmp_path: Path) -> None:
+def test_categories_may_be_whole_numbers_and_a_range_is_no_list(tmp_path) -> None:
     (tmp_path / "cs.json").write_text('{"sign": [1, 2, 3]}')
     LearnerFolder.new(tmp_path / "cs", scale=tmp_path / "cs.json")
     again = LearnerFolder(tmp_path / "cs")
@@ -163,7 +163,7 @@ def test_columns_that_are_none_and_values_that_are_new(ward, tmp_path, capsys) -
     assert not any("looks like an id" in note for note in notes)
 
 
-def test_tables_with_and_without_edges_do_not_mix(ward: LearnerFolder, tmp_path: Path) -> None:
+def test_tables_with_and_without_edges_do_not_mix(ward: LearnerFolder, tmp_path) -> None:
     file = write(tmp_path / "a.csv", table(24))
     ward.observe(file, **READING)
     with pytest.raises(InputError, match="learned tables without edges"):
@@ -185,7 +185,7 @@ def test_tables_with_and_without_edges_do_not_mix(ward: LearnerFolder, tmp_path:
         noisy.observe(file, **READING)
 
 
-def test_the_command_line(tmp_path: Path, monkeypatch, capsys) -> None:
+def test_the_command_line(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     for seed in range(2):
         columns = table(24, seed)

@@ -1,5 +1,4 @@
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -64,7 +63,7 @@ def test_one_class_has_no_runner_up_and_two_have_the_other() -> None:
     assert rows(found([4, 9], classes=2))[1] == (9, NAMES[1], 0.3, "mule")
 
 
-def test_without_probabilities_the_column_is_empty_and_there_is_no_table(tmp_path: Path) -> None:
+def test_without_probabilities_the_column_is_empty_and_there_is_no_table(tmp_path) -> None:
     made = found(["a", "b"], probable=False)
     assert made.probabilities is None
     with pytest.raises(InputError, match=r"no probabilities.*propagation"):
@@ -76,7 +75,7 @@ def test_without_probabilities_the_column_is_empty_and_there_is_no_table(tmp_pat
         made.write(tmp_path / "p.xlsx")
 
 
-def test_classes_that_differ_by_case_keep_their_columns(tmp_path: Path) -> None:
+def test_classes_that_differ_by_case_keep_their_columns(tmp_path) -> None:
     made = Predictions.of(np.array(["a"]), RANKING[:1], ["fine", "Mule", "mule"], probable=True)
     assert repr(made) == "Predictions(1 node, 3 classes)"  # short, of a million nodes too
     made.write(tmp_path / "p.parquet", probabilities=True)

@@ -1,7 +1,6 @@
 """The history: completed once, cut where it was torn, refused where it cannot have led here."""
 
 from hashlib import sha256
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,7 @@ def entry(step: int, **more: object) -> Entry:
 
 
 @pytest.fixture
-def second(tmp_path: Path) -> Entry:
+def second(tmp_path) -> Entry:
     """The second of two steps that are written down."""
     assert complete(tmp_path, entry(0), "s0") == "history.jsonl: the line of step 0"
     made = entry(1, parent="s0", previous=last_hash(tmp_path))
@@ -22,7 +21,7 @@ def second(tmp_path: Path) -> Entry:
     return made
 
 
-def test_a_history_is_completed_once(tmp_path: Path, second: Entry) -> None:
+def test_a_history_is_completed_once(tmp_path, second: Entry) -> None:
     before = (tmp_path / HISTORY).read_bytes()
     for dry in (False, True):
         assert complete(tmp_path, second, "s1", dry=dry) is None
@@ -53,7 +52,7 @@ def test_a_history_that_cannot_have_led_here(tmp_path, second, wrong, result, wh
         complete(tmp_path / "elsewhere", entry(1, parent="s0"), "s1")
 
 
-def test_a_chain_that_is_broken(tmp_path: Path, second: Entry) -> None:
+def test_a_chain_that_is_broken(tmp_path, second: Entry) -> None:
     path = tmp_path / HISTORY
     one, two = path.read_bytes().splitlines(keepends=True)
     other = entry(1, parent="s5", previous=sha256(one[:-1]).hexdigest())

@@ -137,32 +137,6 @@ def test_nodes_that_are_not_there_are_refused(nodes, message):
         random_graph(4, 4).subgraph(nodes)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-@pytest.mark.parametrize("sparse", [False, True])
-def test_a_graph_on_a_cuda_device_computes_the_same(sparse):
-    graph = random_graph(6, 12, directed=True, weighted=True, sparse=sparse)
-    kept = graph.operator()
-    there = graph.to("cuda")
-    assert {there.features.device.type, there.adjacency.device.type, there.labels.device.type} == {
-        "cuda"
-    }
-    assert torch.equal(there.operator().to_dense().cpu(), kept.to_dense())
-    part, same = there.subgraph([5, 1, 7]), graph.subgraph([5, 1, 7])
-    assert part.device.type == "cuda"
-    assert torch.equal(part.adjacency.to_dense().cpu(), same.adjacency.to_dense())
-    built = Graph.from_arrays(
-        torch.eye(3, device="cuda"),
-        torch.tensor([[0], [1]], device="cuda"),
-        torch.tensor([0, 1, 1], device="cuda"),
-    )
-    assert built.adjacency.device.type == built.labels.device.type == "cuda"
-    x = torch.randn(12, 3, device="cuda", requires_grad=True)
-    (there.adjacency @ x).sum().backward()
-    expected = graph.adjacency.to_dense().sum(dim=0)[:, None].expand(12, 3)
-    torch.testing.assert_close(x.grad.cpu(), expected)
-    assert torch.equal(there.to("cpu").adjacency.to_dense(), graph.adjacency.to_dense())
-
-
 def test_large_numbers_that_add_up_to_infinity_are_finite() -> None:
     features = torch.full((2, 2), 3e38)
     assert Graph.from_scipy(features, np.array([[0, 3e38], [3e38, 0]])).num_edges == 2

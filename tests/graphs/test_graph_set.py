@@ -1,6 +1,5 @@
 """`GraphSet`: what a row of a graph is, and that a graph is learned as a node is."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -114,7 +113,7 @@ def test_any_order_split_forgetting_and_merging_equals_pooled_training(order, se
     assert close(learner.scores(many)[:, columns], alone.scores(many)[:, list(alone.classes_)])
 
 
-def test_a_corrected_label_is_revised_and_a_saved_learner_goes_on(tmp_path: Path) -> None:
+def test_a_corrected_label_is_revised_and_a_saved_learner_goes_on(tmp_path) -> None:
     many = some_graphs()
     wrong = many.labelled([3, *many.labels.tolist()[1:]])  # type: ignore[union-attr]
     learner = Propagation().observe(wrong)
@@ -139,7 +138,7 @@ def quick(method: str) -> Learner:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_runs_on_streams_of_graphs(method: str, tmp_path: Path) -> None:
+def test_every_method_runs_on_streams_of_graphs(method: str, tmp_path) -> None:
     many = some_graphs(pooling=Pooling(hops=1, places=8))
     learner = quick(method)
     stream = TaskStream.from_graph(many, base=2, increment=1, scale="none")
@@ -169,7 +168,7 @@ def test_all_verbs_of_every_method_that_merges(method: str) -> None:
 
 
 @pytest.mark.parametrize("places", [111, 30])
-def test_another_pooling_is_refused_by_name(places: int, tmp_path: Path) -> None:
+def test_another_pooling_is_refused_by_name(places: int, tmp_path) -> None:
     learner = quick("propagation").observe(some_graphs(pooling=Pooling(hops=1, places=47)))
     assert not any("no edges" in note for note in learner.notes_)
     learner.save(tmp_path / "one", least_rows=1)

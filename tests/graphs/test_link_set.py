@@ -1,6 +1,5 @@
 """`LinkSet`: what a row of a link is, that a link is learned as a node is, and erasing of nodes."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,14 +24,7 @@ from undrift import (
 )
 
 
-def some_links(
-    count: int = 96,
-    *,
-    undirected: bool = False,
-    hops: int = 2,
-    degrees: bool = False,
-    seed: int = 0,
-) -> LinkSet:
+def some_links(count=96, *, undirected=False, hops=2, degrees=False, seed=0) -> LinkSet:
     """Class 2 a + b of a link from a node of kind a to one of kind b; some edges are no links."""
     rng = np.random.default_rng(seed)
     kind = np.arange(40) % 2
@@ -77,8 +69,6 @@ def test_direction_counts_and_a_part_keeps_its_rows() -> None:
     assert not torch.equal(back.rows().to_dense(), rows)
     part = links.subset([7, 3])
     assert torch.equal(part.rows().to_dense(), rows[[3, 7]])
-    assert part.labels is not None
-    assert links.labels is not None
     assert part.labels.tolist() == links.labels[[3, 7]].tolist()
     assert repr(part) == "LinkSet(2 links of 40 nodes, 5 features, 2 classes)"
     assert repr(part.labelled(None)).endswith("no labels)")
@@ -150,7 +140,6 @@ def test_erasing_nodes_and_links_equals_never_having_had_them(nodes, chosen, und
     rest = [i for i, pair in enumerate(links.ends.T.tolist()) if set(pair) <= set(kept)]
     rest = [i for i in rest if i not in chosen]
     ends = [[kept.index(node) for node in row] for row in links.ends[:, rest].tolist()]
-    assert links.labels is not None
     small = LinkSet(graph, ends, links.labels[rest], degrees=degrees)
 
     never.observe(small)
@@ -176,7 +165,7 @@ def test_forgetting_a_link_keeps_its_edge_and_revising_takes_it() -> None:
     assert LinkSet(links.graph, links.ends).without(nodes=[5]).labels is None
 
 
-def test_sparse_features_are_learned_and_saved(tmp_path: Path) -> None:
+def test_sparse_features_are_learned_and_saved(tmp_path) -> None:
     links = sparsely(some_links())
     learner = Propagation().observe(links)
     assert learner.score(links) > 0.95

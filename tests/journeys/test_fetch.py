@@ -1,8 +1,6 @@
 """A user without any data file, with a server on localhost for the internet."""
 
 import sys
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,7 +12,7 @@ READERS = "undrift.datasets."
 
 
 @pytest.fixture
-def three_more(site: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def three_more(site, tmp_path, monkeypatch) -> None:
     """Three more datasets, which the server on localhost has, and no other data."""
     for name in ("UNDRIFT_DATA", "XDG_CACHE_HOME", "http_proxy", "no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
@@ -31,7 +29,7 @@ def three_more(site: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.usefixtures("three_more")
-def test_looking_fetching_checking(site, official, tmp_path: Path, monkeypatch, capsys) -> None:
+def test_looking_fetching_checking(site, official, tmp_path, monkeypatch, capsys) -> None:
     """All three formats; the second download breaks off once, and then the user is offline."""
     monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path / "graphs"))
     pair = {"a.npz": official.reddit_data(), "b.npz": official.reddit_graph()}

@@ -25,7 +25,6 @@ from undrift.graphs.graph import disjoint_union
 
 KILLS = int(os.environ.get("UNDRIFT_KILLS", "4"))
 DOCS = Path(__file__).parents[2] / "docs"
-Captured = pytest.CaptureFixture[str]
 KINDS = ["fine", "money mule", "account takeover", "card testing", "refund abuse"]
 WIDTH = 8
 NEW, SINCE = "synthetic identity", 11  # a kind that comes without a label
@@ -172,7 +171,7 @@ def named(strangers: Path, files: list[str]) -> list[str]:
     return [str(made), files[1]]
 
 
-def test_the_first_year(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_first_year(tmp_path, capsys) -> None:
     months = {month: write_month(tmp_path, month) for month in range(1, 13)}
     desk, branch, both = (tmp_path / name for name in ("desk", "branch", "both"))
     power = Power(KILLS)

@@ -14,7 +14,6 @@ import sys
 import sysconfig
 import tomllib
 import venv
-from collections.abc import Sequence
 from pathlib import Path
 from shutil import copytree
 
@@ -83,9 +82,7 @@ def installed(folder: Path) -> Path:
     return Path(sysconfig.get_path("scripts", "venv", vars=paths)) / "python"
 
 
-def commands(
-    python: Path, folder: Path, lines: Sequence[str], code: int
-) -> tuple[list[str], list[str]]:
+def commands(python, folder, lines, code) -> tuple[list[str], list[str]]:
     """What each command line printed, and said beside it; the last one ends with this code."""
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     environment = {**inherited, "COLUMNS": "240", "OMP_NUM_THREADS": "1"}

@@ -141,26 +141,18 @@ def test_a_file_imports_nothing(method, params, tmp_path, monkeypatch) -> None:
     assert not (tmp_path / "ran").exists()
 
 
+NOW = {"evidence_threshold": 9.0, "homophily": 0.5}
+
+
 @pytest.mark.parametrize(
     ("method", "old", "new"),
     [
-        (
-            "propagation",
-            {"words": 9.0, "trust": 0.5},
-            {"evidence_threshold": 9.0, "homophily": 0.5},
-        ),
-        ("hybrid", {"words": 9.0, "trust": 0.5}, {"evidence_threshold": 9.0, "homophily": 0.5}),
+        *((name, {"words": 9.0, "trust": 0.5}, NOW) for name in ("propagation", "hybrid")),
         ("adr", {"merge": "none"}, {"merging": "none"}),
         ("adr-plus", {"cure": "none", "cure_gamma": 0.5, "pull": "zero"}, {}),
     ],
 )
-def test_parameters_recorded_under_an_old_name_still_make_a_learner(
-    method: str,
-    old: dict[str, Any],
-    new: dict[str, Any],
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_old_name_of_a_setting_still_makes_a_learner(method, old, new, caplog, monkeypatch):
     monkeypatch.setattr(plugins, "_NOTED", set())
     assert make_learner(method, **old) == make_learner(method, **new)
     names = zip(old, new, strict=False)

@@ -72,7 +72,6 @@ def step_after_one_task(learner: Efc) -> tuple[TrainingStep, TaskTraining]:
     nodes = task.train.nonzero().flatten()
     model = model.with_parameters([*moved, weight, bias])
     h = model.embed(task.graph)[nodes] * (drawn(nodes.numel(), 16) > 0)  # stands for dropout
-    assert task.graph.labels is not None
     columns, weights = task.graph.labels[nodes], torch.tensor([0.0, 0.0, 0.3, 0.7])
     given = {"nodes": nodes, "class_weights": weights, "generator": generator.manual_seed(7)}
     step = step_of(model, model.head(h), columns, **given)
@@ -87,7 +86,6 @@ def test_loss_is_the_sum_of_its_three_parts() -> None:
 
     cross_entropy = functional.cross_entropy
     weights = step.class_weights
-    assert weights is not None
     among_new = cross_entropy(step.logits[:, 2:], step.columns - 2, weights[2:])
     among_all = cross_entropy(step.logits, step.columns, weights)
     per_class = round(step.nodes.numel() / 4)

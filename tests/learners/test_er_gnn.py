@@ -41,7 +41,6 @@ def test_never_more_than_the_budget_of_a_class(budget: int, sampler: str) -> Non
     learner = er_gnn(budget=budget, sampler=sampler)
     available = []
     for task in stream:
-        assert task.graph.labels is not None
         available += [int((task.graph.labels[task.train] == c).sum()) for c in task.classes]
         learner.observe(task)
         kept = torch.bincount(learner.learned_.buffer.graph.labels).tolist()
@@ -52,7 +51,6 @@ def chosen(graph: Graph, train: Tensor, sampler: str, **options: Any) -> dict[in
     """The selected nodes by class."""
     settings: dict[str, Any] = {"budget": 4, "distance": 4.0, "seed": 0, **options}
     generator = torch.Generator().manual_seed(settings.pop("seed"))
-    assert graph.labels is not None
     classes = tuple(sorted(set(graph.labels.tolist())))
     learner = ErGnn.from_params(sampler=sampler, **settings)
     nodes = learner.select(graph, train, classes, generator).tolist()
@@ -65,7 +63,6 @@ def dense(graph: Graph) -> np.ndarray:
 
 
 def members(graph: Graph, train: Tensor, c: int) -> list[int]:
-    assert graph.labels is not None
     return [i for i in train.tolist() if int(graph.labels[i]) == c]
 
 
@@ -158,8 +155,6 @@ def slow_loss(model: Model, buffer: Buffer, graph: Graph, nodes: Tensor, weighte
         return math.log(sum(math.exp(v) for v in logits)) - logits[label]
 
     assert isinstance(buffer.graph.features, Tensor)
-    assert buffer.graph.labels is not None
-    assert graph.labels is not None
     labels = buffer.graph.labels.tolist()
     total = weight_sum = 0.0
     for row, label in zip(buffer.graph.features, labels, strict=True):

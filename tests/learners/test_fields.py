@@ -37,9 +37,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
 WIDTH = 12
 
 
-def graph_of(
-    seed: int, n: int = 60, *, directed: bool = True, weighted: bool = True, sparse: bool = False
-) -> Graph:
+def graph_of(seed, n=60, *, directed=True, weighted=True, sparse=False) -> Graph:
     """A ring with a few chords, so that fields are small; every tenth node has no edge."""
     rng = np.random.default_rng(seed)
     source = np.concatenate([np.arange(n), rng.integers(0, n, n // 4)])
@@ -128,7 +126,6 @@ def test_a_field_holds_what_walks_reach(seed: int, directed: bool, nodes: list[i
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_MOST", 1)
         found = ReceptiveField.of(graph, torch.tensor(nodes), hops)
-    assert found is not None
     assert found.nodes.tolist() == sorted(expected)
     assert found.nodes[found.at].tolist() == nodes
     for kind in ("symmetric", "row", "sum"):

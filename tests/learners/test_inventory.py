@@ -12,7 +12,6 @@ from undrift.analytic.border import Border
 from undrift.analytic.solve import Thin
 from undrift.learners.kept import unnamed
 from undrift.learners.registry import METHODS, make_learner, method_class
-from undrift.merging import RULES
 from undrift.testing.check_state import check_inventory
 from undrift.testing.graphs import tiny_graph, tiny_stream
 
@@ -54,14 +53,6 @@ def test_every_method_names_what_it_keeps(name: str) -> None:
 def test_the_rows_of_other_forms_add_up_too(variant: str) -> None:
     name, params = MORE[variant]
     check_inventory(quick(name, params))
-
-
-@pytest.mark.parametrize("rule", RULES.names())
-def test_every_merging_rule_says_which_sums_it_keeps(rule: str) -> None:
-    learner = quick("adr", merging=rule).observe(tiny_stream().task(0))
-    layers = [kept for kept in learner.inventory().sums if kept.name.startswith("layer")]
-    assert len(layers) == (2 if rule in ("ham", "regmean") else 0)
-    assert unnamed(learner.learned_, learner.inventory()) == {}
 
 
 def test_a_rule_that_does_not_say_is_not_named(monkeypatch: pytest.MonkeyPatch) -> None:

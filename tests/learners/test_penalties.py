@@ -141,7 +141,6 @@ def test_importance_over_all_outputs_counts_columns_to_come_and_holds_them() -> 
     stream = tiny_stream()
     learner = PublicMas.from_params(**QUICK, outputs=6)
     known: PublicMasLearned = learner.observe(stream.task(0)).learned_
-    assert known.reserved is not None
     head = Head(
         torch.cat([known.model.head.weight, known.reserved.weight], dim=1),
         torch.cat([known.model.head.bias, known.reserved.bias]),
@@ -150,7 +149,6 @@ def test_importance_over_all_outputs_counts_columns_to_come_and_holds_them() -> 
     assert near(known.importance, omega_of_means(whole, stream.task(0)), 1e-4)
     assert learner.scores(stream.graph).shape[1] == 2
     training, left = learner._reserving(TaskTraining.of(learner, stream.task(1), known))
-    assert left is not None
     assert torch.equal(training.model.head.weight, head.weight[:, :4])
     assert torch.equal(left.weight, head.weight[:, 4:])
     now = list(training.model.parameters)
@@ -196,7 +194,6 @@ def step_on(learner: Lwf, t: int) -> tuple[TrainingStep, torch.Tensor]:
     model = replace(known.model, head=head)
     nodes = task.train.nonzero().flatten().flip(0)[:7]
     embeddings = model.embed(task.graph)[nodes]
-    assert task.graph.labels is not None
     columns = task.graph.labels[nodes]  # classes arrive as 0, 1, 2, ...: a class is its column
     weights = torch.rand(model.head.bias.numel(), generator=generator_for(8, 0)) + 0.1
     logits = model.head(embeddings) + 0.3 * torch.randn(7, 1, generator=generator_for(7, 0))

@@ -1,7 +1,5 @@
 """The parts of the study of attacks, on a small stream."""
 
-from pathlib import Path
-
 import pytest
 
 from paper.attack_figures import best_of_one_row, read_attacks
@@ -12,7 +10,7 @@ from undrift import InputError, Propagation
 from undrift.testing import tiny_stream
 
 
-def test_results_that_are_not_there_say_how_to_make_them(tmp_path: Path) -> None:
+def test_results_that_are_not_there_say_how_to_make_them(tmp_path) -> None:
     with pytest.raises(InputError, match="python -m paper attacks"):
         read_attacks(tmp_path)
 

@@ -24,7 +24,7 @@ from undrift.testing.graphs import tiny_stream
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_the_table_marks_the_best_of_a_stream(tmp_path: Path) -> None:
+def test_the_table_marks_the_best_of_a_stream(tmp_path) -> None:
     scores = {("cs-cl", 0): 90.0, ("cs-cl", 3): 91.5, ("photo-cl", 1): 70.0}
     trials = [
         {"stream": s, "setting": SETTINGS[k], "val_a_f": v, "seconds": 1.0, "device": "cpu"}
@@ -38,7 +38,7 @@ def test_the_table_marks_the_best_of_a_stream(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("alone", [False, True])
-def test_a_trial_grades_the_whole_graph(monkeypatch: pytest.MonkeyPatch, alone: bool) -> None:
+def test_a_trial_grades_the_whole_graph(monkeypatch, alone: bool) -> None:
     """On validation nodes; what was learned from isolated tasks on test nodes."""
     monkeypatch.setitem(FIXED, "epochs", 2)
     stream = tiny_stream()
@@ -54,7 +54,7 @@ def test_a_trial_grades_the_whole_graph(monkeypatch: pytest.MonkeyPatch, alone: 
     assert found["a_f" if alone else "val_a_f"] == pytest.approx(float(wanted), abs=1e-4)
 
 
-def test_what_was_isolated_reads_back_in_order(tmp_path: Path) -> None:
+def test_what_was_isolated_reads_back_in_order(tmp_path) -> None:
     found = [
         {"stream": s, "seed": k, "setting": SETTINGS[2], "val_a_f": 1.0, "a_f": v, "seconds": 2.0}
         for s, k, v in [("photo-cl", 1, 70.0), ("photo-cl", 0, 71.0), ("cs-cl", 0, 72.0)]

@@ -60,7 +60,6 @@ def test_the_line_of_the_default_is_that_of_the_readme():
     table = read_utility(ROOT / "results")
     readme = (ROOT / "README.md").read_text()
     cells = re.search(r"^\| `propagation`.*$", readme, re.MULTILINE)
-    assert cells is not None
     shown = [float(cell.strip(" *")) for cell in cells[0].split("|")[3:-1]]
     columns = ("cs-cl", "physics-cl", "computers-cl", "photo-cl")
     for stream, number in zip(columns, shown, strict=False):

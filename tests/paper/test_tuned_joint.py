@@ -1,7 +1,6 @@
 """The tuned network, alone and on tasks apart, and streams that show all tasks so far."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -80,7 +79,7 @@ def test_it_learns_and_keeps_the_best_epoch(kind: str) -> None:
     assert shares[0] >= shares[1]
 
 
-def test_joint_with_the_recipe_sees_everything_so_far(tmp_path: Path) -> None:
+def test_joint_with_the_recipe_sees_everything_so_far(tmp_path) -> None:
     plain = tiny_stream()
     stream = WholeStream.of(plain)
     whole = stream.task(1)

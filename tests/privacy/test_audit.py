@@ -233,7 +233,7 @@ def test_a_high_area_of_few_nodes_may_be_chance() -> None:
     assert "(attacks: tried)" in Audit("m", (), behind, (of(0.5, 500),), ()).verdict
 
 
-def test_a_high_area_that_may_be_chance_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_high_area_that_may_be_chance_is_not_judged(monkeypatch) -> None:
     task = Task(tiny_graph(nodes=240), torch.arange(240) >= 8, classes=range(6))
     learner = narrow(sketch=8, gamma=0.1).observe(task)
     chance = torch.arange(240.0)

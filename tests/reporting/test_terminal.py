@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from io import StringIO
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -146,7 +145,6 @@ def test_the_header_has_the_statistics_and_where_the_data_comes_from() -> None:
 
 def test_the_header_names_other_published_edges_and_unused_nodes() -> None:
     graph = tiny_graph()
-    assert graph.labels is not None
     labels = graph.labels.clone()
     labels[:7] = -1
     stream = tiny_stream()
@@ -163,7 +161,7 @@ FILES = (RemoteFile("a.npz", "u", size=1500), RemoteFile("b.npz", "v"))
 TWO = Dataset("two", "Two", FILES, 12_345, 67_890, 3, 4, "MIT", "example.org")
 
 
-def test_size_and_on_disk_follow_the_files(tmp_path: Path) -> None:
+def test_size_and_on_disk_follow_the_files(tmp_path) -> None:
     def text(dataset: Dataset) -> str:
         return " ".join(row(shown(data_table([dataset], tmp_path)), "two").split())
 

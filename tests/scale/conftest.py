@@ -24,7 +24,6 @@ Tables = tuple[Path, Path]
 def half_labelled(**settings: Any) -> Graph:
     """A tiny graph in which every fifth node has no label, and the last node no edge."""
     graph = tiny_graph(**settings)
-    assert graph.labels is not None
     labels = graph.labels.clone()
     labels[::5] = -1
     lonely = Graph(graph.features, graph.adjacency, labels)
@@ -62,7 +61,7 @@ def full_disk(most: int) -> Iterator[None]:
 
 
 @pytest.fixture
-def imported(tmp_path: Path) -> Callable[[Graph], GraphFolder]:
+def imported(tmp_path) -> Callable[[Graph], GraphFolder]:
     """A graph as a folder."""
 
     def make(graph: Graph) -> GraphFolder:

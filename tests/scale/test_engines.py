@@ -156,14 +156,18 @@ def test_a_cluster_gives_the_same_bytes_and_outlives_a_worker(folder, tmp_path, 
             pass
 
 
-def test_a_cluster_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_that_does_not_answer(monkeypatch) -> None:
     monkeypatch.setattr("extras.dask_engine._PATIENCE", 0.2)
     for address in ("tcp://127.0.0.1:1", "nonsense://"):
         silence = pytest.raises(InputError, match="no Dask scheduler answers at")
         with silence, engine_of(dask=address):
             pass
-    with pytest.raises(InputError, match="1 or more"), engine_of(workers=0):
-        pass
+    for how, why in (
+        ({"workers": 0}, "1 or more"),
+        ({"workers": 2, "dask": "tcp://x:1"}, "not both"),
+    ):
+        with pytest.raises(InputError, match=why), engine_of(**how):
+            pass
 
 
 def test_a_scheduler_that_goes_is_one_sentence(folder: GraphFolder, monkeypatch) -> None:
@@ -187,7 +191,7 @@ def test_a_worker_of_another_version_does_nothing(folder: GraphFolder, monkeypat
         perform(plan, Call(EDGES, count_edges))
 
 
-def test_a_full_disk_and_a_damaged_block_lose_nothing(folder: GraphFolder, tmp_path: Path) -> None:
+def test_a_full_disk_and_a_damaged_block_lose_nothing(folder: GraphFolder, tmp_path) -> None:
     alone = everything(folder, Local(), tmp_path / "a.parquet")
     with full_disk(1500):
         everything(folder, Local(), tmp_path / "b.parquet")
@@ -196,7 +200,7 @@ def test_a_full_disk_and_a_damaged_block_lose_nothing(folder: GraphFolder, tmp_p
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_killed_at_any_instant_it_goes_on(tmp_path: Path) -> None:
+def test_killed_at_any_instant_it_goes_on(tmp_path) -> None:
     nodes, edges = write_tables(half_labelled(nodes=70, features=6), tmp_path)
 
     def job(place: Path) -> None:
@@ -237,7 +241,7 @@ def dying(*_: object) -> None:
 
 @pytest.mark.parametrize("end", ["folder.draft.Draft.commit", "scale.plan.BlockPlan.clear"])
 def test_killed_around_the_step_no_task_is_done_again_and_no_row_stays(
-    end: str, folder: GraphFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    end: str, folder: GraphFolder, tmp_path, monkeypatch
 ) -> None:
     desk = LearnerFolder.new(tmp_path / "desk", settings={"fourier": 0})
     with monkeypatch.context() as patch:

@@ -27,7 +27,7 @@ CHANGES: dict[str, Callable[[Path, Path], None]] = {
 
 
 @pytest.fixture(scope="module")
-def clean(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def clean(tmp_path_factory) -> Path:
     place = tmp_path_factory.mktemp("graph")
     nodes, edges = write_tables(half_labelled(nodes=60, features=3), place)
     import_graph(nodes, edges, place / "graph", memory=SMALL)
@@ -37,7 +37,7 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def graph(clean: Path, tmp_path: Path) -> Path:
+def graph(clean: Path, tmp_path) -> Path:
     outside = tmp_path / "outside"
     shutil.copytree(clean / "graph", outside / "twin")
     (outside / "token").write_bytes(b"secret")
@@ -69,7 +69,7 @@ def test_what_is_no_file_of_its_own_is_refused(change, name, graph, clean, tmp_p
     assert contents(tmp_path / "outside") == before
 
 
-def test_a_manifest_names_no_file_outside(graph: Path, tmp_path: Path) -> None:
+def test_a_manifest_names_no_file_outside(graph: Path, tmp_path) -> None:
     there = GraphFolder(graph).manifest
     for name in ("../outside/token", str(tmp_path / "outside/token"), "..", ""):
         forged = there.model_copy(update={"files": {**there.files, name: 64 * "0"}}).sealed()
@@ -113,7 +113,7 @@ def test_a_result_of_an_unfinished_step_that_is_no_file(graph: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["stage.duckdb", "import.json", "labels.npy", "spill"])
-def test_an_unfinished_import_is_not_taken_up_through_a_link(name: str, tmp_path: Path) -> None:
+def test_an_unfinished_import_is_not_taken_up_through_a_link(name: str, tmp_path) -> None:
     nodes, edges = write_tables(half_labelled(nodes=60, features=3), tmp_path / "tables")
     import_graph(nodes, edges, tmp_path / "graph", memory=SMALL)
     out, outside = tmp_path / "unfinished", tmp_path / "token"

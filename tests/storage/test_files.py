@@ -47,11 +47,11 @@ def same(left: State, right: State) -> bool:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path) -> Path:
     return tmp_path / "s"
 
 
-def test_bytes_are_written_and_the_folder_is_made(tmp_path: Path) -> None:
+def test_bytes_are_written_and_the_folder_is_made(tmp_path) -> None:
     path = tmp_path / "a" / "b" / "file.bin"
     write_atomically(path, b"one")
     write_atomically(path, b"two")
@@ -73,7 +73,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypat
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_what_stands_in_the_way_is_named(tmp_path: Path) -> None:
+def test_what_stands_in_the_way_is_named(tmp_path) -> None:
     (tmp_path / "taken").mkdir()
     with pytest.raises(InputError, match=r"cannot write .*taken"):
         write_atomically(tmp_path / "taken", b"x")
@@ -84,7 +84,7 @@ def test_what_stands_in_the_way_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("hashed", [True, False])
-def test_the_name_of_a_file_may_have_its_hash(tmp_path: Path, hashed: bool) -> None:
+def test_the_name_of_a_file_may_have_its_hash(tmp_path, hashed: bool) -> None:
     wanted = sha256(b"one two").hexdigest()
     with whole_file(tmp_path / "a.bin", hashed=hashed) as file:
         file.write(b"one ")
@@ -94,7 +94,7 @@ def test_the_name_of_a_file_may_have_its_hash(tmp_path: Path, hashed: bool) -> N
     assert path.name == (f"a-{wanted[:16]}.bin" if hashed else "a.bin")
 
 
-def test_files_and_names_are_brought_to_the_disk(tmp_path: Path, monkeypatch) -> None:
+def test_files_and_names_are_brought_to_the_disk(tmp_path, monkeypatch) -> None:
     synced: list[int] = []
     real = os.fsync
     monkeypatch.setattr(os, "fsync", lambda handle: (synced.append(handle), real(handle)))
@@ -105,7 +105,7 @@ def test_files_and_names_are_brought_to_the_disk(tmp_path: Path, monkeypatch) ->
         os.fstat(synced[1])  # closed again
 
 
-def test_a_folder_is_tried_before_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_is_tried_before_work(tmp_path, monkeypatch) -> None:
     (tmp_path / ".probe.0123abcd.part").touch()  # of a killed process
     assert writable_folder(tmp_path / "a" / "b") == tmp_path / "a" / "b"
     writable_folder(tmp_path)

@@ -81,7 +81,7 @@ def parts(path: Path) -> dict[str, Any]:
         {"sha256": np.array("ab")},
     ],
 )
-def test_a_changed_file_is_found(change: dict[str, Any], tmp_path: Path) -> None:
+def test_a_changed_file_is_found(change: dict[str, Any], tmp_path) -> None:
     path = tmp_path / "split.npz"
     save_split(path, split())
     np.savez(path, **(parts(path) | change))
@@ -89,7 +89,7 @@ def test_a_changed_file_is_found(change: dict[str, Any], tmp_path: Path) -> None
         load_split(path)
 
 
-def test_a_damaged_foreign_missing_or_newer_file_is_named(tmp_path: Path) -> None:
+def test_a_damaged_foreign_missing_or_newer_file_is_named(tmp_path) -> None:
     path = tmp_path / "split.npz"
     save_split(path, split())
     with pytest.raises(InputError, match=r"split.npz is another split .* than the one asked for"):

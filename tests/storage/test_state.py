@@ -185,16 +185,6 @@ def test_keys_may_hold_any_sign(thing):
         assert unpack(kind, *pack(thing, prefix), prefix) == thing
 
 
-def test_paths_are_dotted_fields_with_the_sizes_and_the_class_beside_them():
-    tensors, values = pack(everything(named={}, leaves=(leaf(),)))
-    assert set(tensors) == {"leaf.weight", "leaves.0.weight", "pair.1"}
-    assert values["leaves.0.name"] == "leaf 1.0"
-    assert values["leaves.#"] == 1
-    assert values["named.#"] == []
-    assert values["@"] == "Everything"
-    assert values["leaves.0.@"] == "Leaf"
-
-
 def test_tensors_are_shared_but_carry_no_gradient():
     plain, trained = torch.ones(2), torch.ones(2, requires_grad=True)
     assert pack({"t": plain})[0]["t"] is plain

@@ -262,7 +262,7 @@ def test_nodes_go_by_their_ids_where_a_batch_has_some() -> None:
     assert learner.predict(named, [1]).tolist() == learner.predict(named, ["b"]).tolist()
 
 
-def test_columns_keep_the_order_that_was_learned(tmp_path: Path) -> None:
+def test_columns_keep_the_order_that_was_learned(tmp_path) -> None:
     rows = {"id": [0, 1, 2], "a": [0, 1, 2], "b": [5, 3, 1], "label": [0, 1, 1]}
     edges = {"source": [0], "target": [1]}
     learner = Propagation(gamma=0.1, hops=1).observe((rows, edges))
@@ -334,7 +334,7 @@ def test_every_form_is_the_same_graph(form: str) -> None:
         (Acil(epochs=2, hidden=4), "SciPy"),
     ],
 )
-def test_every_verb_reads_every_form(learner: Learner, form: str, tmp_path: Path) -> None:
+def test_every_verb_reads_every_form(learner: Learner, form: str, tmp_path) -> None:
     batch, known = FORMS[form], learner.clone().observe(FORMS["Graph"])
     for answer in ANSWERS.split():
         if (answer == "predict_proba" and isinstance(learner, Acil)) or not hasattr(known, answer):
@@ -399,7 +399,7 @@ NAMED: list[tuple[Any, Any, Any]] = [
 
 @pytest.mark.parametrize("ids", [PLAIN, [100 + i for i in PLAIN], [f"n{i}" for i in PLAIN]])
 @pytest.mark.parametrize("where", ["memory", "folder"])
-def test_nodes_are_named_in_one_way(ids: list[Any], where: str, tmp_path: Path) -> None:
+def test_nodes_are_named_in_one_way(ids: list[Any], where: str, tmp_path) -> None:
     rows, links = FORMS["columns"]
     batch = {**rows, "id": ids}, {end: [ids[i] for i in links[end]] for end in links}
     known: Any = Propagation(gamma=0.1)

@@ -117,7 +117,6 @@ def test_context_is_the_neighbours_that_came_before() -> None:
 
 def test_time_puts_every_node_into_its_period() -> None:
     stream = made("time:periods=5")
-    assert stream.times is not None
     assert stream.task_of.tolist() == np.minimum((stream.times.values - 2000) // 1.8, 4).tolist()
 
 

@@ -31,10 +31,9 @@ increment = 2
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path) -> Path:
     """The tiny graph as two tables in `data/`: a topic and a year per node."""
     graph = tiny_graph()
-    assert graph.labels is not None
     x, coo = np.asarray(graph.features), graph.adjacency.to_scipy().tocoo()
     data = tmp_path / "data"
     data.mkdir()
@@ -84,7 +83,7 @@ def test_tables_become_the_stream_that_from_graph_makes(folder: Path) -> None:
         load_stream_file(toml(folder, f"{TABLES}{TASKS}normal = 'd'\n"))
 
 
-def test_an_npz_becomes_a_stream(folder: Path, official: Any) -> None:
+def test_an_npz_becomes_a_stream(folder: Path, official) -> None:
     graph = tiny_graph(sparse=True)
     parts = official.matrix("adj", graph.adjacency.to_scipy())
     parts |= official.matrix("attr", graph.features.to_scipy())  # type: ignore[union-attr]
@@ -163,7 +162,7 @@ def test_a_saved_split_takes_the_place_of_tasks_and_fractions(folder: Path) -> N
     assert stream.provenance["split_file_sha256"] == digest
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_named(tmp_path) -> None:
     with pytest.raises(InputError, match=r"cannot read the stream file .*none.toml .No such file"):
         read_stream_file(tmp_path / "none.toml")
     (tmp_path / "latin.toml").write_bytes('name = "Müller"'.encode("latin-1"))
@@ -264,7 +263,7 @@ def test_a_pipe_is_refused_and_not_waited_for(folder: Path) -> None:
         (TABLES.replace("papers", "cs-cl") + TASKS, "line 1: name: cs-cl is the name of a bench"),
     ],
 )  # fmt: skip
-def test_a_bad_file_is_one_sentence_with_its_line(text: str, what: str, tmp_path: Path) -> None:
+def test_a_bad_file_is_one_sentence_with_its_line(text: str, what: str, tmp_path) -> None:
     with pytest.raises(InputError, match=what) as caught:
         read_stream_file(toml(tmp_path, text))
     assert "\n" not in str(caught.value)

@@ -48,11 +48,7 @@ def test_parallel_edges_count_once_or_add_up_and_loops_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("change", "named", "what"),
     [
-        (
-            {},
-            {"features": "y"},
-            "3 of the 3 nodes have no attribute 'y'.*, as in undrift.graph_from",
-        ),
+        ({}, {"features": "y"}, "3 of the 3 nodes have no attribute 'y'.*, as in undrift.graph_"),
         ({"x": [1.0]}, {}, "attribute 'x' of node 'bob' is .1.0.; a feature must be"),
         ({"x": [1.0, float("nan")]}, {}, "attribute 'x' of node 'bob' is"),
         ({}, {"features": []}, "features names no node attribute"),

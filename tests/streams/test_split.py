@@ -1,4 +1,3 @@
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -187,7 +186,7 @@ def test_masks_that_are_no_split_are_refused(graph: Graph, match: str) -> None:
         TaskStream.from_graph(masked(), base=2, increment=2, fractions=(0.8, 0.1, 0.1))
 
 
-def test_a_class_of_test_nodes_alone_does_not_break_the_folder(tmp_path: Path) -> None:
+def test_a_class_of_test_nodes_alone_does_not_break_the_folder(tmp_path) -> None:
     graph = masked()
     train = graph.masks["train"] & (graph.labelled() != 5)
     folder = LearnerFolder.new(tmp_path / "desk", least_rows=2)

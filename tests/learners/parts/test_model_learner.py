@@ -77,12 +77,10 @@ def test_distance_at_zero_has_no_gradient_and_rounding_has_little() -> None:
         new = (old * (1 + noise)).requires_grad_()
         distance = frobenius_distance(new, old)
         distance.backward()
-        assert new.grad is not None
         assert float(new.grad.norm()) <= largest
         assert float(distance.detach()) < 1e-5
     zeros = torch.zeros(3, 2, requires_grad=True)
     frobenius_distance(zeros, torch.zeros(3, 2)).backward()
-    assert zeros.grad is not None
     assert torch.equal(zeros.grad, torch.zeros(3, 2))
 
 

@@ -257,7 +257,7 @@ def test_failures_are_named_once_and_cut_short() -> None:
     assert noted({}, cell(failed="\n"))[-1].endswith("no message")
 
 
-def test_published_numbers_have_a_source_and_notes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_published_numbers_have_a_source_and_notes(monkeypatch) -> None:
     numbers = Numbers(lambda *_: None, "Doe 2030", {"cs-": "CS is small."})
     monkeypatch.setattr(comparison, "PUBLISHED", Registry("numbers", "none", {"doe": numbers}))
     notes = noted({"adr": 2}, published=SeedMean(90.0, 1.0))
