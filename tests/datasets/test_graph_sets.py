@@ -172,6 +172,7 @@ def test_molecules_with_and_without_the_flag(tmp_path, official) -> None:
         assert found.pooled().num_features == Pooling().width(columns)
 
 
+@pytest.mark.slow  # docs/whole-graphs.md has more runs
 @pytest.mark.real_data
 @pytest.mark.parametrize(
     ("name", "least", "most"), [("aromaticity-cl", 95, 100), ("aromaticity-hard-cl", 20, 45)]

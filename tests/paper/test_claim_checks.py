@@ -7,11 +7,12 @@ import pytest
 
 from paper.claim import Claim
 from paper.claim_checks import RUN_CHECKS
-from paper.claim_runs import Runs, claimed_runs
+from paper.claim_runs import Runs, adr_searches, claimed_runs
 from paper.claims import claims_of
 from paper.published import published, published_rows
-from tests.experiments.made import made
+from tests.experiments.made import made, searched
 from undrift.experiments.result import Result
+from undrift.experiments.search import Search
 from undrift.experiments.store import Manifest, PlannedRun, Records
 
 
@@ -88,6 +89,17 @@ def test_merging_rules_are_known_by_their_settings() -> None:
 def test_local_testing_and_unfinished_runs_do_not_count() -> None:
     rows = {"adr": run(protocol="local"), "gone": run(seed=1)}
     assert claimed_runs(records("a", rows, unfinished=("gone",))) == {}
+
+
+def test_the_search_of_plain_adr_with_the_lowest_seed() -> None:
+    def search(**base: Any) -> Search:
+        grid = [{"alpha": a, "gamma": g} for a in (1, 2) for g in (0.1, 1.0)]
+        return searched([(setting, 50.0) for setting in grid], **base)
+
+    wanted = search()
+    others = [search(method="acil"), search(params={"merging": "none"}), search(seed=1)]
+    narrow = searched([({"gamma": 0.1}, 50.0)])
+    assert adr_searches([*others, narrow, wanted]) == {"cs-cl": wanted}
 
 
 def test_claims_on_stand_ins_say_so() -> None:

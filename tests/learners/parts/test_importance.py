@@ -1,5 +1,6 @@
 """Gradients by finite differences, and the penalty of constant size against the sum over tasks."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -62,6 +63,21 @@ def test_exact_sums_are_those_of_finite_differences(kind: str, batch_size: int |
     each = differences(model, graph, nodes)
     slow = tuple((g.square() if kind == "squares" else g.abs()).sum(dim=0) for g in each)
     assert close(fast, slow, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", SUMS)
+def test_estimates_come_as_near_as_the_theory_says(kind: str) -> None:
+    given = NodeGradients(*setting(nodes=600), squared_logits)
+    exact, guess = (SUMS[kind](given, generator_for(1, 0), draws) for draws in (EXACT, 200))
+    deviation = math.sqrt(2 / 200) if kind == "squares" else math.pi / 2 / math.sqrt(200)
+    errors = torch.cat(
+        [((g - e) / e)[e > 0] for g, e in zip(guess, exact, strict=True)]
+    )  # a unit that is off for every node has no gradient, and no estimate
+    assert errors.numel() > 20
+    assert float(errors.square().mean().sqrt()) < 1.6 * deviation
+    assert float(errors.abs().max()) < 5 * deviation
+    for g, e in zip(guess, exact, strict=True):
+        assert torch.equal(g == 0, e == 0)
 
 
 @pytest.mark.parametrize("kind", SUMS)

@@ -7,6 +7,7 @@ from paper.leakage.measure import Leakage, Lift, TaskIdAccuracy
 from paper.leakage.study import LeakageStudy, load_studies, load_study, save_study
 from undrift.errors import InputError
 from undrift.evaluation.matrix import AccuracyMatrix
+from undrift.reporting.figures import sheet as module
 
 pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'undrift[figures]'")
 
@@ -55,6 +56,19 @@ def test_a_damaged_study_is_named(tmp_path) -> None:
             load_study(path)
     with pytest.raises(InputError, match=r"cannot read .*check the path"):
         load_study(tmp_path / "none.json")
+
+
+def test_bars_are_the_mean_over_seeds_and_chance_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Any] = []
+    monkeypatch.setattr(module, "write_figure", lambda figure, path: drawn.append(figure))
+    leakage_figure([study(seed=0), study(seed=2), study("photo-cl")], "x.png")
+    bars = drawn[0].axes[0]
+    heights = [bar.get_height() for bar in bars.patches]
+    assert heights == pytest.approx([100, 50, 91, 81, 100, 50, 90, 80])
+    assert [line.get_ydata()[0] for line in bars.lines] == [55.0, 55.0]
+    assert [text.get_text() for text in bars.texts][:4] == ["100", "50", "91", "81"]
+    ticks = [label.get_text() for label in bars.get_xticklabels()]
+    assert ticks == ["cs-cl", "photo-cl"]
 
 
 def test_what_cannot_be_drawn_is_named(tmp_path) -> None:

@@ -1,7 +1,7 @@
 """Bars: accuracies just after learning, and how uneven the classes of a task are."""
 
 from math import inf
-from statistics import fmean
+from statistics import fmean, stdev
 
 import pytest
 
@@ -28,6 +28,12 @@ def test_bars_are_the_mean_of_a_l_in_the_colours_of_their_methods(fakes) -> None
         for part in (bar, mark):
             assert to_hex(part.get_facecolor()).upper() == style_of(method)["color"]
     assert [text.get_text() for text in legend.get_texts()] == ["ADR", "ACIL", "DS-AL", "Bare"]
+    whisker = axes.collections[0].get_segments()[0]  # one deviation
+    values = [run.metrics.by_class.a_l for run in groups["cs-cl"]["adr"]]
+    assert whisker[1][1] - whisker[0][1] == pytest.approx(2 * stdev(values))
+    del groups["cs-cl"]["acil"]
+    texts = plasticity_figure(groups, METHODS).axes[0].texts
+    assert [text.get_text() for text in texts].count("not run") == 1
 
 
 def test_bars_go_from_balance_to_rho_on_a_scale_that_suits(in_print) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paper.report_figures.maps import matrices_figure, surface_figure
+from paper.report_figures.maps import matrices_figure, surface_figure, varied
 from undrift.reporting.search_grids import search_grids
 
 pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'undrift[figures]'")
@@ -88,3 +88,14 @@ def test_settings_that_failed_or_were_not_tried_are_hatched(fakes) -> None:
     surface = Surface(search.model_copy(update=update))
     assert surface.hatched == 5
     assert len(surface.numbers) == 23
+
+
+def test_any_two_parameters_do(fakes: Any, in_print: Any) -> None:
+    grid = {"hidden": ((64, 64), (256, 256)), "strength": (1, 10.0, 100), "epochs": (200,)}
+    search = fakes.search(method="ewc", **grid)
+    assert varied(search_grids([search])[0]) == ["strength", "hidden"]
+    read = type(search).model_validate_json(search.model_dump_json(by_alias=True))
+    surface = Surface(read)  # lists in place of tuples, as in a file
+    assert surface.rows == ["64×64", "256×256"]
+    assert len(surface.numbers) == 6
+    in_print.check(surface.figure)
