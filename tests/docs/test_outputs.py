@@ -37,6 +37,8 @@ def after(page: str, languages: tuple[str, ...]) -> list[tuple[str, str]]:
     return [(a[1], b[1]) for a, b in pairs if a[0] in languages and b[0] == "text"]
 
 
+# what they run has tests of its own: each verb on tables, attacks by task, `undrift demo`
+LONG = ("disease.md", "protocols.md", "examples/compare.md")
 OWN = [page for page in ALL if page not in {**RUN_ELSEWHERE, **FRAGMENTS}]
 WITH_PYTHON = [page for page in OWN if "python" in [language for language, _ in blocks(page)]]
 WITH_SHELL = [page for page in OWN if after(page, SHELL)]
@@ -86,8 +88,7 @@ def here(tmp_path, monkeypatch) -> Path:
 
 @pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
-    "page",  # the study of real tables takes longest, and each verb in it has tests of its own
-    [pytest.param(page, marks=[pytest.mark.slow] * (page == "disease.md")) for page in WITH_PYTHON],
+    "page", [pytest.param(p, marks=[pytest.mark.slow] * (p in LONG)) for p in WITH_PYTHON]
 )
 def test_snippets_print_what_the_page_shows(page: str, capsys) -> None:
     data = Path(os.environ.get("UNDRIFT_DATA", "/nowhere"))
