@@ -1,23 +1,20 @@
 """A device is checked where it is given, in one sentence."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from undrift import InputError, LearnerFolder, make_learner
+from undrift import Bare, InputError, LearnerFolder, default_learner, make_learner
 from undrift.experiments.bench import bench
 from undrift.experiments.plan import BenchPlan, PlanRow
-from undrift.learners.bare import Bare
-from undrift.learners.registry import default_learner
 from undrift.machine import check_device
-from undrift.testing.graphs import tiny_graph, tiny_stream
+from undrift.testing import tiny_graph, tiny_stream
 
 
 @pytest.fixture
-def gpus(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+def gpus(monkeypatch) -> Callable[[int], None]:
     """As many GPUs as a test says, by what torch tells of them."""
 
     def are_there(count: int) -> None:
@@ -73,9 +70,7 @@ GIVEN: dict[str, Callable[[str], Any]] = {
 
 
 @pytest.mark.parametrize("where", GIVEN)
-def test_it_is_checked_where_it_is_given(
-    where: str, gpus: Callable[[int], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_is_checked_where_it_is_given(where, gpus, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     gpus(0)
     with pytest.raises(InputError, match="unknown device 'gpu'"):

@@ -2,22 +2,18 @@
 
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from undrift import machine
+from undrift import InputError, machine
 from undrift.analytic.solve import solve
-from undrift.errors import InputError
 from undrift.machine import available_bytes, failure, need, shortage
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads Linux's /proc")
-def test_there_is_some_memory_and_limits_count(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_there_is_some_memory_and_limits_count(tmp_path, monkeypatch) -> None:
     there = available_bytes()
     assert there is not None
     assert there > 1 << 20
@@ -31,7 +27,7 @@ def test_there_is_some_memory_and_limits_count(
     assert available_bytes() == 0
 
 
-def test_both_numbers_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_numbers_are_said(monkeypatch) -> None:
     monkeypatch.setattr(machine, "available_bytes", lambda: 2_000_000)
     need(1_999_999, "it")
     with pytest.raises(InputError, match=r"it needs 3\.0 MB of memory, but 2\.0 MB are free; get"):

@@ -5,6 +5,7 @@ import doctest
 import inspect
 import subprocess
 import sys
+from functools import cache
 from importlib import import_module
 from itertools import pairwise
 from types import ModuleType
@@ -23,6 +24,7 @@ NAMES = sorted((package.__name__, name) for package in PACKAGES for name in pack
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
+@cache
 def constants(package: ModuleType) -> dict[str, tuple[ModuleType, str]]:
     """The docstrings under assignments in a package's modules: Python does not keep these."""
     found = {}
@@ -60,13 +62,13 @@ def example(package: str, name: str) -> str:
     return "".join(each.source for each in found)
 
 
-@pytest.mark.parametrize(("package", "name"), NAMES)
-def test_a_public_name_says_what_it_is_and_has_an_example(package: str, name: str) -> None:
-    first, *rest = docstring(package, name).splitlines() or [""]
-    assert first.endswith("."), "the first line is a sentence"
-    assert not first.startswith(">>>")
-    assert not rest or not rest[0], "the first line stands alone"
-    assert name in example(package, name), "the example shows this very name"
+def test_a_public_name_says_what_it_is_and_has_an_example() -> None:
+    for package, name in NAMES:
+        first, *rest = docstring(package, name).splitlines() or [""]
+        assert first.endswith("."), f"the first line of {name} is a sentence"
+        assert not first.startswith(">>>"), name
+        assert not rest or not rest[0], f"the first line of {name} stands alone"
+        assert name in example(package, name), f"the example shows this very name, {name}"
 
 
 def test_no_two_names_share_an_example() -> None:

@@ -8,13 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from undrift import ranks
-from undrift.learners.adr import Adr
-from undrift.learners.base import Learner
-from undrift.learners.lwf import Lwf
+from undrift import Adr, Learner, Propagation, ranks
+from undrift.learners import Lwf
 from undrift.learners.parts.backbone import OngoingBackbone
-from undrift.propagation.learner import Propagation
-from undrift.testing.graphs import tiny_stream
+from undrift.testing import tiny_stream
 
 SOME = OngoingBackbone(epochs=6, hidden=(8, 8))
 FEW = OngoingBackbone(
@@ -36,7 +33,7 @@ def taught(name: str) -> Learner:
 
 
 @pytest.fixture(scope="module")
-def together(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def together(tmp_path_factory) -> Path:
     """The states that the first of two ranks came to; this file is their program."""
     folder = tmp_path_factory.mktemp("ranks")
     run = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]

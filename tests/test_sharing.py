@@ -64,7 +64,7 @@ def test_a_generator_is_left_where_the_work_leaves_it() -> None:
 
 def variants(method: str) -> list[Learner]:
     """The default, and each value of the method's grid alone."""
-    small = {"epochs": 3, "hidden": (8, 8), "n_encoders": 20}
+    small = {"epochs": 1, "hidden": (8, 8), "n_encoders": 20}
     known = {**make_learner(method).params()}
     small = {key: value for key, value in small.items() if key in known}
     grid = type(make_learner(method)).grid
@@ -96,9 +96,7 @@ def test_learners_side_by_side_learn_what_each_learns_alone(method: str) -> None
 @pytest.mark.parametrize(
     ("method", "steps"), [("adr", 3), ("adr-plus", 3), ("acil", 1), ("ds-al", 1)]
 )
-def test_a_grid_of_ridges_trains_and_sums_once(
-    monkeypatch: pytest.MonkeyPatch, method: str, steps: int
-) -> None:
+def test_a_grid_of_ridges_trains_and_sums_once(monkeypatch, method: str, steps: int) -> None:
     """Four gammas cost the training, the embedding and the Gram products of one."""
     name = "classifier_gamma" if method == "adr-plus" else "gamma"
     small = {"epochs": 2, "hidden": (4, 4), "seed": 1}

@@ -31,9 +31,6 @@ def parts(indptr, indices, values=None, dtype=torch.int32):
     return (*places, torch.tensor(values))
 
 
-# construction -----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("indptr", "indices", "values", "shape", "message"),
     [
@@ -68,9 +65,6 @@ def test_int64_indices_give_the_same_products():
     x = torch.randn(5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(wide @ x, narrow @ x, rtol=0, atol=0)
     assert torch.equal(wide.t().to_dense(), torch.from_numpy(dense.T))
-
-
-# to and from scipy ------------------------------------------------------------------------
 
 
 def test_from_scipy_adds_duplicates_and_sorts_columns_without_touching_the_input():
@@ -109,9 +103,6 @@ def test_to_scipy_is_the_same_matrix_on_the_same_memory(dtype):
     assert back.has_canonical_format
 
 
-# transpose and moving ---------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_the_transpose_and_the_matrix_that_keeps_it(dtype):
     dense = random_dense(5, 4, 6)
@@ -134,9 +125,6 @@ def test_to_returns_itself_when_nothing_changes():
     wide = csr.to(dtype=torch.float64)
     assert (wide.dtype, wide.symmetric, wide.shape) == (torch.float64, True, (3, 3))
     assert torch.equal(wide.to_dense(), torch.eye(3, dtype=torch.float64))
-
-
-# products ---------------------------------------------------------------------------------
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
@@ -204,9 +192,6 @@ def test_empty_matrices(shape):
     assert csr[: shape[0]].shape == shape
 
 
-# rows -------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
@@ -232,9 +217,6 @@ def test_slices_are_views_of_consecutive_rows(limits):
         assert np.shares_memory(csr[rows].values.numpy(), csr.values.numpy())
     with pytest.raises(InputError, match="are no range; give them as a list of numbers"):
         csr[::2]
-
-
-# one algebra, dense or sparse ---------------------------------------------------------------
 
 
 @settings(max_examples=25, deadline=None, derandomize=True)
@@ -327,9 +309,7 @@ def test_fewer_columns_more_rows_and_some_columns_dense(seed: int, n: int, d: in
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("width", [1, 4, 7, 16])
 @pytest.mark.parametrize(("cache", "at_once"), [(1, 3), (1, 10**6), (10**6, 3), (10**6, 10**6)])
-def test_products_in_cache_are_products(
-    cache: int, at_once: int, width: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_products_in_cache_are_products(cache, at_once, width, dtype, monkeypatch) -> None:
     monkeypatch.setattr("undrift.sparse._BYTES_IN_CACHE", cache)
     monkeypatch.setattr("undrift.sparse._WIDENED_AT_ONCE", at_once)
     matrix, right = random_dense(3, 9, 7), random_dense(4, 7, width)
@@ -343,9 +323,7 @@ def test_products_in_cache_are_products(
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("cut", [1, 10**6])
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
-def test_blocks_are_those_of_a_dense_matrix(
-    share: float, cut: int, threads: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blocks_are_those_of_a_dense_matrix(share, cut, threads, monkeypatch) -> None:
     monkeypatch.setattr("undrift.sparse._CUT_AT_ONCE", cut)
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
     dense = random_dense(5, 11, 11)
@@ -356,9 +334,7 @@ def test_blocks_are_those_of_a_dense_matrix(
 
 
 @pytest.mark.parametrize("at_once", [1, 5, 1000])
-def test_sums_over_columns_are_products_with_the_pattern(
-    at_once: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sums_over_columns_are_products_with_the_pattern(at_once: int, monkeypatch) -> None:
     monkeypatch.setattr("undrift.sparse._AT_ONCE", {"cpu": at_once})
     dense = random_dense(3, 9, 7)
     vector = torch.arange(7, dtype=torch.float64)

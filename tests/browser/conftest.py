@@ -102,9 +102,7 @@ class Browser:
 class PageInBrowser:
     """A loaded page: run expressions in it, press keys, and see what it asked for and said."""
 
-    def __init__(
-        self, browser: Browser, path: Path, width: int = 1280, height: int = 900, dark: bool = False
-    ) -> None:
+    def __init__(self, browser, path, width=1280, height=900, dark=False) -> None:
         self.browser = browser
         target = browser.ask("Target.createTarget", url="about:blank")["targetId"]
         attached = browser.ask("Target.attachToTarget", targetId=target, flatten=True)
@@ -189,7 +187,7 @@ class PageInBrowser:
 
 
 @pytest.fixture(scope="session")
-def open_page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., PageInBrowser]]:
+def open_page(tmp_path_factory) -> Iterator[Callable[..., PageInBrowser]]:
     """Opens a file in headless Chromium; skips where there is none."""
     program = shutil.which("chromium") or shutil.which("chromium-browser")
     if program is None:

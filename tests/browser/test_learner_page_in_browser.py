@@ -1,8 +1,6 @@
 """The page of a learner in headless Chromium: wide and narrow, light and dark."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,7 +13,7 @@ return r.left >= -1 && r.right <= document.documentElement.clientWidth + 1; })""
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def path(tmp_path_factory) -> Path:
     at = tmp_path_factory.mktemp("learner")
     folder = LearnerFolder.new(at / "desk", settings={"hops": 1})
     for number, kinds in enumerate([[0, 1, 2], [0, 1], [1, 2, 3]]):
@@ -28,9 +26,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, False), (390, True)])
-def test_it_fits_and_asks_for_nothing(
-    open_page: Callable[..., Any], path: Path, width: int, dark: bool
-) -> None:
+def test_it_fits_and_asks_for_nothing(open_page, path, width, dark) -> None:
     page = open_page(path, width=width, dark=dark)
     assert page.complaints() == []
     assert page.requests() == [path.as_uri()]

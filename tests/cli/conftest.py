@@ -2,18 +2,16 @@
 
 import shlex
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from undrift.cli.app import start
 
 Refused = Callable[[str, str], None]
-Patch = pytest.MonkeyPatch
 
 
 @pytest.fixture
-def refused(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: Patch) -> Refused:
+def refused(capsys, tmp_path, monkeypatch) -> Refused:
     """Gives a command line in a folder of the test, and looks for what must be said."""
     monkeypatch.chdir(tmp_path)
 

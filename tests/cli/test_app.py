@@ -10,9 +10,6 @@ from undrift.cli import app
 from undrift.cli.app import make_app, start
 from undrift.errors import InputError
 
-Captured = pytest.CaptureFixture[str]
-Patch = pytest.MonkeyPatch
-
 
 @pytest.mark.parametrize(
     ("words", "shown"),
@@ -25,9 +22,7 @@ Patch = pytest.MonkeyPatch
         (["learner", "show"], ["Usage: undrift learner show", "\nWith --traceback, "]),
     ],
 )
-def test_help_has_options_and_examples(
-    words: list[str], shown: list[str], capsys: Captured, monkeypatch: Patch
-) -> None:
+def test_help_has_options_and_examples(words, shown, capsys, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     assert start([*words, "--help"]) == 0
     text = capsys.readouterr().out
@@ -45,7 +40,7 @@ def test_help_has_options_and_examples(
     ],
 )
 def test_how_a_command_ends_is_an_exit_code_and_a_sentence(
-    error: Any, words: list[str], code: int, message: str, monkeypatch: Patch, capsys: Captured
+    error: Any, words: list[str], code: int, message: str, monkeypatch, capsys
 ) -> None:
     traced: list[bool] = []
 
@@ -115,7 +110,7 @@ def test_a_full_disk_behind_stdout_is_one_sentence() -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_an_unreadable_file_is_no_full_stdout(monkeypatch: Patch, capsys: Captured) -> None:
+def test_an_unreadable_file_is_no_full_stdout(monkeypatch, capsys) -> None:
     def fail() -> None:
         raise OSError(5, "Input/output error")
 

@@ -1,6 +1,5 @@
 from io import StringIO
 
-import pytest
 from rich.console import Console
 
 from undrift.cli.console import output, progress_console, run_progress
@@ -8,9 +7,7 @@ from undrift.evaluation.loop import Evaluation, Grades
 from undrift.evaluation.matrix import AccuracyMatrix
 
 
-def test_results_go_to_stdout_and_progress_to_stderr(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_results_go_to_stdout_and_progress_to_stderr(capsys, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     assert output().width == 120  # a pipe is wide
     output().print("result")

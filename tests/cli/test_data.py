@@ -2,28 +2,24 @@
 
 import io
 from pathlib import Path
-from typing import Any
 
 import pytest
 from rich.console import Console
 
-from tests.cli.conftest import Refused
 from undrift.cli.app import start
 from undrift.cli.data import download_progress
 from undrift.datasets import Dataset, RemoteFile
 from undrift.datasets.catalogue import DATASETS, OWN
 
-Captured = pytest.CaptureFixture[str]
-
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch) -> Path:
     monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path))
     return tmp_path
 
 
 @pytest.fixture
-def tiny(site: Any, official: Any, monkeypatch: pytest.MonkeyPatch) -> Dataset:
+def tiny(site, official, monkeypatch) -> Dataset:
     """A dataset that the server on localhost has."""
     file = RemoteFile("tiny.npz", site.put("/tiny.npz", official.gnn_benchmark()))
     dataset = Dataset("tiny", "Tiny", (file,), 4, 4, 3, 2, "MIT", "localhost")
@@ -31,7 +27,7 @@ def tiny(site: Any, official: Any, monkeypatch: pytest.MonkeyPatch) -> Dataset:
     return dataset
 
 
-def test_fetch_names_a_file_check_its_size(folder: Path, tiny: Dataset, capsys: Captured) -> None:
+def test_fetch_names_a_file_check_its_size(folder: Path, tiny: Dataset, capsys) -> None:
     assert start(["data", "fetch", "tiny"]) == 0
     shown = capsys.readouterr()
     then = "undrift data check tiny, then: undrift run --stream tiny"
@@ -45,7 +41,7 @@ def test_fetch_names_a_file_check_its_size(folder: Path, tiny: Dataset, capsys: 
     assert "tiny has the published statistics: 4 nodes, 4 edges, 3 features, 2 classes" in shown
 
 
-def test_a_changed_file_fails_the_check(folder: Path, tiny: Dataset, refused: Refused) -> None:
+def test_a_changed_file_fails_the_check(folder: Path, tiny: Dataset, refused) -> None:
     start(["data", "fetch", "tiny"])
     path = folder / "tiny.npz"
     path.write_bytes(path.read_bytes() + b"\0")
@@ -78,7 +74,7 @@ def test_on_a_terminal_progress_is_a_bar() -> None:
 
 
 @pytest.fixture
-def kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+def kept(folder: Path, monkeypatch) -> list[Path]:
     """Parts of stand-ins in the cache folder."""
     monkeypatch.setattr("undrift.datasets.folder._platform_cache", lambda: folder / "cache")
     place = folder / "cache" / "undrift" / "stand-ins"
@@ -91,7 +87,7 @@ def kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 
 def test_every_dataset_is_listed_and_what_is_kept_of_a_stand_in_can_be_removed(
-    folder: Path, kept: list[Path], capsys: Captured
+    folder: Path, kept: list[Path], capsys
 ) -> None:
     assert start(["data", "list"]) == 0
     shown = capsys.readouterr().out
@@ -110,7 +106,7 @@ def test_every_dataset_is_listed_and_what_is_kept_of_a_stand_in_can_be_removed(
     assert "nothing is kept" in capsys.readouterr().out
 
 
-def test_only_what_was_generated_is_removed(kept: list[Path], refused: Refused) -> None:
+def test_only_what_was_generated_is_removed(kept: list[Path], refused) -> None:
     refused("data remove reddit", "yours to delete:  ... reddit_graph")
     refused("data remove x", "reddit-stand-in")
     assert all(path.exists() for path in kept)

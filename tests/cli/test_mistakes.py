@@ -1,10 +1,7 @@
 """Every mistake on a command line is one sentence that names it."""
 
-from pathlib import Path
-
 import pytest
 
-from tests.cli.conftest import Refused
 from undrift.experiments import run as experiment
 from undrift.testing.graphs import tiny_stream
 
@@ -12,62 +9,37 @@ MISTAKES = {
     "fly": "fly",
     "run --fly": "--fly",
     "run adr": "undrift run does not take 'adr'",
-    "run --seed x": "'x' is no whole number",
     "run --seed 1.5": "'1.5' is no whole number",
-    "run --threads 2.0": "'2.0' is no whole number",
     "bench smoke --seeds 0.4": 'unable to convert "0.4" into int',
-    "bench smoke --workers 1.5": "'1.5' is no whole number",
-    "learner new desk --keep 0.5": "'0.5' is no whole number",
     "run --seed": "--seed",
     "run --protocol both": "both",
     "graph import n.csv e.csv --out g --session-column s": "--session-column",
-    "run --stream cora": "unknown stream 'cora'",
     "run --method magic": "unknown method 'magic'",
     "run --method undrift.learners.base:Learner": "abstract ... _learn, _scores",
-    "run --method undrift.learners.additive:AdditiveLearner": "abstract",
     "run --method no_such_file:Mine": "no_such_file ... a file in ",
-    "run --set gama=1": "unknown parameter of propagation 'gama' (did you mean 'gamma'?)",
     "run --set gamma": "--set takes name=value",
-    "run --set gamma=x": "gamma must be a finite number or none, not 'x'",
-    "run --set gamma=-1": "gamma must be greater than 0",
-    "run --seed -1": "seed: input should be greater than or equal to 0",
     "run --threads 99999999999": "--threads must be from 1 to 1,024",
-    "run --device abacus": "unknown device 'abacus'",
-    "run --track wandb": "unknown tracker 'wandb'; choose one of: mlflow, tensorboard",
-    "run --arrive blury": "unknown arrival 'blury' (did you mean 'blurry'?)",
-    "run --arrive domain --protocol local": "local testing asks task by task",
     "run --arrive time": "has no times, so nodes cannot arrive by time",
     "run --out file/runs": "cannot make the folder file/runs",
     "bench": "name a plan (smoke, paper-table1",
     "bench paper-tabel1": "did you mean 'paper-table1'",
     "bench none.toml": "cannot read the plan none.toml",
     "bench smoke --workers 0": "--workers must be 1 or more",
-    "bench smoke --threads 0": "--threads must be from 1 to 1,024, not 0",
     "bench smoke --streams cs-cl": "no plan here has the stream 'cs-cl'",
-    "bench smoke --seeds -1": "a seed is at least 0",
     "bench smoke --track excel": "excel",
     "bench a.toml b.toml --dry-run": "two plans are called 'x'",
-    "streams more": "more",
-    "streams --arrive nope": "nope",
     "streams --show nope": "unknown stream 'nope'",
     "streams --show reddit-cl-stand-in@2": "must be a number above 0 and at most 1, not 2",
     "streams --show no/such/stream.toml": "no/such/stream.toml",
     "streams --show corafull-cl-stand-in": "cora_full_topology.npz",
-    "streams --show synthetic --arrive time": "has no times",
     "data fetch redit": "unknown dataset 'redit' (did you mean 'reddit'?)",
-    "data check redit": "unknown dataset 'redit'",
-    "data check coauthor-cs": "run: undrift data fetch coauthor-cs",
     "data fetch": "NAME",
-    "data fly": "fly",
-    "data list more": "more",
     "data fetch reddit --fly": "--fly",
 }
 
 
 @pytest.mark.parametrize(("line", "said"), MISTAKES.items())
-def test_it_is_one_sentence_that_names_it(
-    line: str, said: str, refused: Refused, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_is_one_sentence_that_names_it(line, said, refused, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path))
     monkeypatch.setattr(experiment, "load_stream", lambda name, seed: tiny_stream(seed))
     (tmp_path / "file").write_bytes(b"")

@@ -4,15 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Refused
 from tests.experiments.made import made
 from undrift.cli.app import start
 from undrift.experiments.result import save_result
 from undrift.reporting import report as module
 
 pytest.importorskip("jinja2", reason="needs jinja2: pip install 'undrift[report]'")
-
-Captured = pytest.CaptureFixture[str]
 
 
 def saved(seed: int, folder: Path) -> None:
@@ -21,13 +18,13 @@ def saved(seed: int, folder: Path) -> None:
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def here(tmp_path, monkeypatch) -> None:
     """In a folder of the test, and without the time that figures take."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(module, "all_figures", lambda *_, **__: [])
 
 
-def test_it_ends_by_naming_the_file(tmp_path: Path, capsys: Captured) -> None:
+def test_it_ends_by_naming_the_file(tmp_path, capsys) -> None:
     for seed in (0, 1):
         saved(seed, tmp_path)
     assert start(["report", "runs", "--out", "b/c"]) == 0
@@ -37,7 +34,7 @@ def test_it_ends_by_naming_the_file(tmp_path: Path, capsys: Captured) -> None:
     assert "ADR" in (tmp_path / "b/c/index.html").read_text()
 
 
-def test_damaged_files_are_named_and_skipped(tmp_path: Path, capsys: Captured) -> None:
+def test_damaged_files_are_named_and_skipped(tmp_path, capsys) -> None:
     saved(0, tmp_path)
     bad = tmp_path / "runs/0123456789ab/result.json"
     bad.parent.mkdir()
@@ -49,7 +46,7 @@ def test_damaged_files_are_named_and_skipped(tmp_path: Path, capsys: Captured) -
     assert "0123456789ab/result.json" in (tmp_path / "report/index.html").read_text()
 
 
-def test_no_results_is_one_sentence_with_a_way_out(tmp_path: Path, refused: Refused) -> None:
+def test_no_results_is_one_sentence_with_a_way_out(tmp_path, refused) -> None:
     refused("report", "undrift bench smoke")
     (tmp_path / "runs").mkdir()
     refused("report", "undrift bench smoke")

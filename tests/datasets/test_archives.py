@@ -20,9 +20,6 @@ def read(path, name, *options, **named):
         return archive.array(name, *options, **named)
 
 
-# arrays ----------------------------------------------------------------------------------
-
-
 def test_an_array_is_read_as_numpy_reads_it(path):
     whole = np.arange(24).reshape(4, 6)
     np.savez(path, a=whole, f=np.asfortranarray(whole), c=whole[:, 0])
@@ -125,9 +122,6 @@ def test_truncated_or_with_a_flipped_bit_it_is_damaged_and_never_half_read(path)
             read(path, "a", "iu")
 
 
-# unpacking -------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def folder(tmp_path):
     return tmp_path / "inside" / "folder"
@@ -224,8 +218,6 @@ def test_nothing_is_left_when_the_second_member_is_damaged(path, folder, officia
     assert left(folder) == ["a.npz"]
     assert (folder / "a.npz").read_bytes() == b"old"
 
-
-# the cache -------------------------------------------------------------------------------
 
 KINDS = {"a": ("iu", 1), "b": ("f", 2)}
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from undrift import InputError
 from undrift.cells import days
 from undrift.datasets import columns
 from undrift.datasets.columns import (
@@ -16,7 +17,6 @@ from undrift.datasets.columns import (
     texts,
     unusable,
 )
-from undrift.errors import InputError
 from undrift.graphs.inputs import as_class_ids
 
 
@@ -37,7 +37,7 @@ def numbers(path: Path, name: str) -> Any:
     return np.concatenate([each for each in found if not isinstance(each, Trouble)])
 
 
-def test_quotes_blanks_and_a_byte_order_mark_are_read(tmp_path: Path) -> None:
+def test_quotes_blanks_and_a_byte_order_mark_are_read(tmp_path) -> None:
     path = write(tmp_path / "t.csv", '\ufeffid , x\r\n"a, b",1\r\n\r\n c ,2.5\r\n"d\nd",-1e3\r\n')
     assert column_names(path) == ["id", "x"]
     assert gather(path, "id") == ["a, b", "c", "d\nd"]
@@ -50,14 +50,12 @@ def test_quotes_blanks_and_a_byte_order_mark_are_read(tmp_path: Path) -> None:
     ("name", "text", "sign"),
     [("t.csv", "id;x\na;1,5\n", ";"), ("t.csv", "id\tx\n", r"\\t"), ("t.tsv", "id,x\n", ",")],
 )
-def test_another_separator_is_named(tmp_path: Path, name: str, text: str, sign: str) -> None:
+def test_another_separator_is_named(tmp_path, name: str, text: str, sign: str) -> None:
     with pytest.raises(InputError, match=f"are separated by '{sign}', not by"):
         column_names(write(tmp_path / name, text))
 
 
-def test_pieces_are_bounded_and_count_their_rows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pieces_are_bounded_and_count_their_rows(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(columns, "CELLS", 4)
     path = write(tmp_path / "t.csv", "a,b\n" + "".join(f"{i},{i}\n" for i in range(5)))
     pieces = list(read_pieces(path, ["b"]))
@@ -74,9 +72,7 @@ def test_pieces_are_bounded_and_count_their_rows(
         ("1e99", "row 4 has '1e99'"),  # no float32
     ],
 )
-def test_the_first_cell_that_is_no_number_is_named(
-    cell: str, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_first_cell_that_is_no_number_is_named(cell, what, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(columns, "CELLS", 6)  # three rows a piece: the bad one is in the second
     rows = ["1", "2", "3", cell, "5", "worse"]
     path = write(tmp_path / "t.csv", "id,x\n" + "".join(f"n,{row}\n" for row in rows))
@@ -96,7 +92,7 @@ def test_the_first_cell_that_is_no_number_is_named(
         (f'a,b\n"{"x" * 200_000}",1\n', "t.csv is not a CSV file .*after row 1"),
     ],
 )
-def test_a_file_that_is_no_table_is_one_sentence(text: str, what: str, tmp_path: Path) -> None:
+def test_a_file_that_is_no_table_is_one_sentence(text: str, what: str, tmp_path) -> None:
     path = write(tmp_path / "t.csv", text, encoding="latin-1")
     with pytest.raises(InputError, match=what) as caught:
         list(read_pieces(path, column_names(path)))
@@ -111,12 +107,9 @@ def test_a_file_that_is_no_table_is_one_sentence(text: str, what: str, tmp_path:
         ("nodes.xlsx", "give a .csv, .tsv, .arff, .data or .parquet file"),
     ],
 )
-def test_a_missing_file_and_a_strange_one_are_named(tmp_path: Path, name: str, told: str) -> None:
+def test_a_missing_file_and_a_strange_one_are_named(tmp_path, name: str, told: str) -> None:
     with pytest.raises(InputError, match=told):
         column_names(tmp_path / name)
-
-
-# Parquet ---------------------------------------------------------------------------------
 
 
 def parquet(path: Path, **named: Any) -> Path:
@@ -125,7 +118,7 @@ def parquet(path: Path, **named: Any) -> Path:
     return path
 
 
-def test_parquet_gives_what_csv_gives(tmp_path: Path) -> None:
+def test_parquet_gives_what_csv_gives(tmp_path) -> None:
     path = parquet(tmp_path / "t.parquet", id=[3, None, 5], name=[" a", None, "b"], x=[1, 2, 3])
     assert column_names(path) == ["id", "name", "x"]
     assert gather(path, "id") == ["3", "", "5"]
@@ -133,7 +126,7 @@ def test_parquet_gives_what_csv_gives(tmp_path: Path) -> None:
     np.testing.assert_array_equal(numbers(path, "x"), np.array([1, 2, 3], np.float32))
 
 
-def test_lists_in_parquet_are_a_matrix(tmp_path: Path) -> None:
+def test_lists_in_parquet_are_a_matrix(tmp_path) -> None:
     arrow, rows = pytest.importorskip("pyarrow"), [[1, 2], [3, 4], [5, 6]]
     for kind, *size in ((arrow.float64(),), (arrow.float32(), 2), (arrow.int64(),)):
         column = arrow.array(rows, type=arrow.list_(kind, *size))
@@ -150,14 +143,14 @@ def test_lists_in_parquet_are_a_matrix(tmp_path: Path) -> None:
         ([[1.0], None], "row 2 has nothing"),
     ],
 )
-def test_a_bad_cell_in_parquet_is_named(column: list[Any], what: str, tmp_path: Path) -> None:
+def test_a_bad_cell_in_parquet_is_named(column: list[Any], what: str, tmp_path) -> None:
     path = parquet(tmp_path / "t.parquet", x=column)
     told = f"column 'x' of .*t.parquet must hold numbers, but {what}"
     with pytest.raises(InputError, match=told):
         numbers(path, "x")
 
 
-def test_two_equal_columns_in_parquet_are_named(tmp_path: Path) -> None:
+def test_two_equal_columns_in_parquet_are_named(tmp_path) -> None:
     arrow = pytest.importorskip("pyarrow")
     path = tmp_path / "t.parquet"
     table = arrow.table([[1], [2]], names=["x", "x"])
@@ -166,14 +159,14 @@ def test_two_equal_columns_in_parquet_are_named(tmp_path: Path) -> None:
         column_names(path)
 
 
-def test_a_time_with_a_zone_is_read_in_utc(tmp_path: Path) -> None:
+def test_a_time_with_a_zone_is_read_in_utc(tmp_path) -> None:
     arrow = pytest.importorskip("pyarrow")
     moments = arrow.array([0, 3600], arrow.timestamp("s", tz="Europe/Berlin"))
     path = parquet(tmp_path / "t.parquet", when=moments)
     assert gather(path, "when") == ["1970-01-01 00:00:00", "1970-01-01 01:00:00"]
 
 
-def test_a_damaged_parquet_file_is_named(tmp_path: Path) -> None:
+def test_a_damaged_parquet_file_is_named(tmp_path) -> None:
     path = parquet(tmp_path / "t.parquet", x=list(range(1000)))
     whole = path.read_bytes()
     for data in (b"", whole[:100], b"id,x\n1,2\n"):
@@ -183,9 +176,6 @@ def test_a_damaged_parquet_file_is_named(tmp_path: Path) -> None:
     path.write_bytes(whole[:8] + bytes(200) + whole[208:])
     with pytest.raises(InputError, match=r"t.parquet is damaged"):
         numbers(path, "x")
-
-
-# what cells mean -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -234,7 +224,7 @@ def test_an_unknown_time_is_named(values: list[Any], what: str) -> None:
         as_times(values, "t")
 
 
-def test_weka_and_uci_files_are_tables(tmp_path: Path) -> None:
+def test_weka_and_uci_files_are_tables(tmp_path) -> None:
     text = "% a note\n@RELATION r\n@attribute 'leaf spot' {a,'b, c'}\n@attribute age numeric\n"
     weka = write(tmp_path / "w.arff", f"{text}@DATA\n% another\n'b, c',?\na, 3\n")
     (piece,) = read_pieces(weka, column_names(weka))

@@ -9,12 +9,12 @@ from urllib.error import URLError
 import numpy as np
 import pytest
 
+from undrift import InputError
 from undrift.datasets import Dataset, RemoteFile
 from undrift.datasets import fetch as module
 from undrift.datasets.catalogue import DATASETS, OWN, load_dataset
 from undrift.datasets.fetch import ATTEMPTS, check_dataset, download, fetch, is_whole
 from undrift.datasets.folder import record, record_path, recorded, sha256
-from undrift.errors import InputError
 from undrift.storage.lock import exclusive
 
 CONTENT = random.Random(0).randbytes(300_000)
@@ -50,9 +50,6 @@ def given_up(site, get):
     with pytest.raises(InputError, match=r"ended after 4,000 of 300,000 bytes, 4 times; run the"):
         get(url)
     return url
-
-
-# one file --------------------------------------------------------------------------------
 
 
 def test_the_file_arrives_and_progress_is_told(site, get):
@@ -206,9 +203,6 @@ def test_a_full_disk_is_said(site, get, part, monkeypatch):
     part.mkdir()
     with pytest.raises(InputError, match=r"cannot delete .*part .*by hand"):
         get(site.put("/x.npz", CONTENT))
-
-
-# datasets --------------------------------------------------------------------------------
 
 
 def git_id(content):
@@ -386,9 +380,6 @@ def test_a_folder_marked_read_only_is_not_filled(tiny, folder):
         fetch("tiny")
     assert names(folder) == []
     folder.chmod(0o755)
-
-
-# what is there ---------------------------------------------------------------------------
 
 
 def test_a_check_says_what_was_compared_and_writes_nothing(tiny, folder, path, offer):

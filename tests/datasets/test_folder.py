@@ -83,9 +83,6 @@ def test_a_folder_marked_read_only_is_not_written_to(monkeypatch, home):
     data.chmod(0o755)
 
 
-# checksums -------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def path(tmp_path):
     path = tmp_path / "cora_full.npz"

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -51,14 +50,13 @@ def written(folder: Path, files: dict[str, bytes]) -> Path:
     return folder
 
 
-def test_a_folder_and_a_zip_are_the_same_graphs(tmp_path: Path, official: Any) -> None:
+def test_a_folder_and_a_zip_are_the_same_graphs(tmp_path, official) -> None:
     files = generated()
     (tmp_path / "x.zip").write_bytes(official.zip({f"G/{name}": b for name, b in files.items()}))
     for many in (as_graph_set(tmp_path / "x.zip"), as_graph_set(str(written(tmp_path, files)))):
         features = many.graph.features.to_dense()
         assert (len(many), features.shape[1], features[0, :4].tolist()) == (60, 6, [0, 0, 1, 0])
         counts = torch.zeros(60).index_add(0, many.index, features[:, 2])  # of kind 2
-        assert many.labels is not None
         assert many.labels.tolist() == counts.tolist() == [k % 6 + 1 for k in range(60)]
     bare = {"A": "", "node_labels": None, "node_attributes": None, "graph_labels": None}
     found = as_graph_set(written(tmp_path / "x", generated(**bare)))
@@ -74,7 +72,7 @@ def small(kinds: str, labels: str) -> dict[str, bytes]:
     return {f"S_{name}.txt": text.encode() for name, text in texts.items()}
 
 
-def test_numbers_mean_the_same_in_every_file(tmp_path: Path, official: Any) -> None:
+def test_numbers_mean_the_same_in_every_file(tmp_path, official) -> None:
     """What a Mac writes into its zips is passed over, and so is a mark of UTF-8."""
     first = as_graph_set(written(tmp_path / "first", small("0 1 2 1", "-1 1")))
     files = {f"S/{name}": b"\xef\xbb\xbf" + b for name, b in small("1 0 1 1", "1 2").items()}
@@ -92,9 +90,7 @@ def test_numbers_mean_the_same_in_every_file(tmp_path: Path, official: Any) -> N
         Propagation().observe(str(tmp_path / "second.zip"))
 
 
-def test_a_folder_of_a_learner_reads_them(
-    tmp_path: Path, official: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_of_a_learner_reads_them(tmp_path, official, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     written(tmp_path / "first", small("0 1 1 1 2 2 0 0", "0 1 0 1"))
     Path("second.zip").write_bytes(official.zip(small("0 1 0 1 1 1", "1 0 1")))
@@ -130,9 +126,7 @@ def test_a_folder_of_a_learner_reads_them(
         ({"graph_indicator": "nan\n1"}, r"\*_graph_indicator.txt holds a number that is not"),
     ],
 )
-def test_a_damaged_file_is_one_sentence(
-    tmp_path: Path, changes: dict[str, str | None], told: str
-) -> None:
+def test_a_damaged_file_is_one_sentence(tmp_path, changes, told) -> None:
     with pytest.raises(InputError, match=told) as error:
         as_graph_set(written(tmp_path, generated(**changes)))
     assert "\n" not in str(error.value)
@@ -142,9 +136,7 @@ def test_a_damaged_file_is_one_sentence(
             as_graph_set(tmp_path)
 
 
-def test_enzymes_are_fetched_checked_streamed_and_learned(
-    tmp_path: Path, site: Any, official: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_enzymes_are_fetched_checked_streamed_and_learned(tmp_path, site, official, monkeypatch):
     """A generated file in the place of ENZYMES, from a server on localhost."""
     monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path))
     files = generated(90)
@@ -166,7 +158,7 @@ def test_enzymes_are_fetched_checked_streamed_and_learned(
         load_stream("enzymes-cl")
 
 
-def test_molecules_with_and_without_the_flag(tmp_path: Path, official: Any) -> None:
+def test_molecules_with_and_without_the_flag(tmp_path, official) -> None:
     """Class 0 has twenty molecules, class 1 two: too few. Bonds are a pair in each."""
     atoms, flags = np.zeros((44, 74)), np.arange(44) >= 40
     atoms[flags, 68] = 1
@@ -180,6 +172,7 @@ def test_molecules_with_and_without_the_flag(tmp_path: Path, official: Any) -> N
         assert found.pooled().num_features == Pooling().width(columns)
 
 
+@pytest.mark.slow  # docs/whole-graphs.md has more runs
 @pytest.mark.real_data
 @pytest.mark.parametrize(
     ("name", "least", "most"), [("aromaticity-cl", 95, 100), ("aromaticity-hard-cl", 20, 45)]

@@ -4,9 +4,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from undrift import machine
+from undrift import InputError, machine
 from undrift.datasets.readers import read_npz, read_reddit
-from undrift.errors import InputError
 
 WORDS = [[0, 1, 2], [3, 4, 0], [1, 2, 3], [4, 0, 1]]
 LABELS = [0, 1, 1, 0]
@@ -87,9 +86,6 @@ def test_an_array_that_memory_cannot_hold_is_refused(read, monkeypatch):
         read()
 
 
-# Reddit ----------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def pair(tmp_path):
     return tmp_path / "reddit_data.npz", tmp_path / "reddit_graph.npz"
@@ -114,7 +110,6 @@ def test_the_graph_is_read_from_both_files(write):
     assert isinstance(graph.features, torch.Tensor)
     assert graph.features.dtype == torch.float32
     assert graph.features.tolist() == (np.arange(10).reshape(5, 2) / 4).tolist()
-    assert graph.labels is not None
     assert graph.labels.tolist() == [0, 1, 1, 0, 2]
 
 

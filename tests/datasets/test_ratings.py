@@ -2,8 +2,6 @@
 
 import gzip
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -29,18 +27,17 @@ def generated(users: int = 40, each: int = 20) -> bytes:
 
 
 @pytest.mark.parametrize("name", ["ratings.csv", "ratings.csv.gz"])
-def test_links_have_the_classes_of_begin(tmp_path: Path, name: str) -> None:
+def test_links_have_the_classes_of_begin(tmp_path, name: str) -> None:
     data = generated()
     (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
     links = read_ratings(tmp_path / name)
     assert (len(links), links.graph.num_nodes, links.graph.num_edges) == (800, 40, 800)
-    assert links.labels is not None
     assert links.labels[:20].tolist() == CLASSES
     assert links.ends[:, :20].tolist()[0] == [0] * 20
     assert links.pooled().num_features == 225
 
 
-def test_no_feature_reads_a_rating(tmp_path: Path) -> None:
+def test_no_feature_reads_a_rating(tmp_path) -> None:
     data = generated().decode()
     turned = "\n".join(
         ",".join([*line.split(",")[:2], str(-int(line.split(",")[2])), "0"])
@@ -66,7 +63,7 @@ def test_no_feature_reads_a_rating(tmp_path: Path) -> None:
         ("nan,2,1,4\n", "whole number"),
     ],
 )
-def test_a_damaged_file_is_one_sentence(tmp_path: Path, text: str, told: str) -> None:
+def test_a_damaged_file_is_one_sentence(tmp_path, text: str, told: str) -> None:
     (tmp_path / "x.csv").write_text(text)
     with pytest.raises(
         InputError, match=f"source, target, rating and time.*{told}.*again"
@@ -80,9 +77,7 @@ def test_a_damaged_file_is_one_sentence(tmp_path: Path, text: str, told: str) ->
         read_ratings(tmp_path / "x.csv.gz")
 
 
-def test_ratings_are_fetched_streamed_and_learned(
-    tmp_path: Path, site: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ratings_are_fetched_streamed_and_learned(tmp_path, site, monkeypatch) -> None:
     """A generated file in the place of Bitcoin-OTC, from a server on localhost."""
     monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path))
     file = RemoteFile("soc.csv.gz", site.put("/soc.csv.gz", gzip.compress(generated())))

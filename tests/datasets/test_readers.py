@@ -34,7 +34,6 @@ def test_edges_go_both_ways_unless_directed_and_the_files_are_counted(path, offi
     expected = [[0.5, -1], [1e-5, 2], [-0.25, 3.125], [0, 0], [7, 100]]
     assert isinstance(graph.features, torch.Tensor)
     torch.testing.assert_close(graph.features, torch.tensor(expected), rtol=0, atol=0)
-    assert graph.labels is not None
     assert graph.labels.tolist() == [0, 1, 1, 0, 3]  # a gap stays
 
 
@@ -116,9 +115,6 @@ def test_a_line_without_an_end_is_not_held_in_memory(path, official, monkeypatch
         read(path)
 
 
-# what torch.save wrote -------------------------------------------------------------------------
-
-
 EDGES = torch.tensor([[0, 1], [1, 2]])
 
 
@@ -126,7 +122,7 @@ def tensors(**more: Any) -> dict[str, Any]:
     return {"x": torch.eye(3), "edge_index": EDGES, "y": torch.tensor([1, 0, -1]), **more}
 
 
-def test_a_dict_of_tensors_or_a_pyg_data_is_a_graph(tmp_path: Path) -> None:
+def test_a_dict_of_tensors_or_a_pyg_data_is_a_graph(tmp_path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its own import is not free of warnings
         data = pytest.importorskip("torch_geometric.data", reason="needs PyG")
@@ -144,7 +140,7 @@ class Trap:
         return os.mkdir, ("sprung",)
 
 
-def test_nothing_in_a_file_is_executed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_in_a_file_is_executed(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     torch.save(tensors(y=Trap()), "g.pt")
     with pytest.raises(InputError, match=r"g.pt cannot be read as tensors alone.*to_dict"):
@@ -160,15 +156,13 @@ def test_nothing_in_a_file_is_executed(tmp_path: Path, monkeypatch: pytest.Monke
         ({"x": torch.eye(2), "edge_index": [[0], [7]]}, "an edge names node 7"),
     ],
 )
-def test_a_file_without_a_graph_says_what_it_holds(
-    tmp_path: Path, content: Any, words: str
-) -> None:
+def test_a_file_without_a_graph_says_what_it_holds(tmp_path, content, words) -> None:
     torch.save(content, tmp_path / "g.pt")
     with pytest.raises(InputError, match=f"g.pt.*{words}"):
         read_pyg(tmp_path / "g.pt")
 
 
-def test_a_missing_or_foreign_file_is_one_sentence(tmp_path: Path) -> None:
+def test_a_missing_or_foreign_file_is_one_sentence(tmp_path) -> None:
     with pytest.raises(InputError, match="there is no file"):
         read_pyg(tmp_path / "g.pt")
     (tmp_path / "g.pt").write_text("a letter")

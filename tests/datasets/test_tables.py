@@ -29,21 +29,20 @@ def dense(found: TableGraph) -> torch.Tensor:
     return found.graph.features
 
 
-def test_two_tables_are_a_graph(tmp_path: Path) -> None:
+def test_two_tables_are_a_graph(tmp_path) -> None:
     found = tables(tmp_path, time="year")
     assert found.node_ids.tolist() == ["ann", "bob", "cid"]
     assert found.class_names == {0: "ai", 1: "db"}
     assert found.graph.labelled().tolist() == [1, 0, -1]
     assert dense(found).tolist() == [[1, 0.5], [2, 0.25], [3, 0]]
     assert edges_of(found) == {(0, 1), (1, 0), (1, 2), (2, 1)}
-    assert found.time is not None
     assert found.time.tolist() == [2001, 2003, 2002]
     assert found.repairs == Repairs(0, 0)
     assert str(found.repairs) == ""
     assert edges_of(tables(tmp_path, undirected=False)) == {(0, 1), (1, 2)}
 
 
-def test_columns_may_have_other_names(tmp_path: Path) -> None:
+def test_columns_may_have_other_names(tmp_path) -> None:
     nodes = NODES.replace("id,label", "paper,topic")
     edges = EDGES.replace("source,target", "from,to")
     found = tables(
@@ -54,14 +53,14 @@ def test_columns_may_have_other_names(tmp_path: Path) -> None:
     assert found.time is None
 
 
-def test_every_other_column_is_a_feature_and_labels_may_be_left_out(tmp_path: Path) -> None:
+def test_every_other_column_is_a_feature_and_labels_may_be_left_out(tmp_path) -> None:
     assert dense(tables(tmp_path)).shape == (3, 3)  # with the year, which was not named as time
     found = tables(tmp_path, label=None, features=["x1"])
     assert found.graph.labels is None
     assert found.class_names == {}
 
 
-def test_ids_that_are_numbers_come_back_as_numbers(tmp_path: Path) -> None:
+def test_ids_that_are_numbers_come_back_as_numbers(tmp_path) -> None:
     nodes, edges = "id,label,x\n10,0,1\n7,4,1\n", "source,target\n7,10\n"
     found = tables(tmp_path, nodes, edges)
     assert found.node_ids.dtype == np.int64
@@ -71,7 +70,7 @@ def test_ids_that_are_numbers_come_back_as_numbers(tmp_path: Path) -> None:
     assert named.node_ids[1] == "07"
 
 
-def test_repeated_edges_and_self_loops_are_left_out_and_counted(tmp_path: Path) -> None:
+def test_repeated_edges_and_self_loops_are_left_out_and_counted(tmp_path) -> None:
     edges = "source,target\n" + "ann,bob\n" * 3 + "bob,ann\ncid,cid\ncid,cid\n"
     found = tables(tmp_path, edges=edges)
     assert found.repairs == Repairs(duplicate_edges=2, self_loops=2)
@@ -98,7 +97,7 @@ def test_repeated_edges_and_self_loops_are_left_out_and_counted(tmp_path: Path) 
         ("id,label,x\na,0.5,1\n", "source,target\n", "column 'label' of .*nodes.csv holds '0.5'"),
     ],
 )  # fmt: skip
-def test_bad_tables_are_one_sentence(nodes: str, edges: str, what: str, tmp_path: Path) -> None:
+def test_bad_tables_are_one_sentence(nodes: str, edges: str, what: str, tmp_path) -> None:
     with pytest.raises(InputError, match=what) as caught:
         tables(tmp_path, nodes, edges)
     assert "\n" not in str(caught.value)
@@ -117,12 +116,12 @@ def test_bad_tables_are_one_sentence(nodes: str, edges: str, what: str, tmp_path
         ({"time": "label", "label": None}, "column 'label' of .*nodes.csv must hold a date.*row 1"),
     ],
 )
-def test_bad_columns_are_one_sentence(named: dict[str, Any], what: str, tmp_path: Path) -> None:
+def test_bad_columns_are_one_sentence(named: dict[str, Any], what: str, tmp_path) -> None:
     with pytest.raises(InputError, match=what):
         tables(tmp_path, **named)
 
 
-def test_parquet_and_csv_may_be_mixed(tmp_path: Path) -> None:
+def test_parquet_and_csv_may_be_mixed(tmp_path) -> None:
     arrow = pytest.importorskip("pyarrow")
     moments = arrow.array([1_000_000_001, 86_400_000_000_000, 0], arrow.timestamp("ns"))
     columns = {"id": [5, 6, 7], "label": [1, None, 0], "x": [[1.0, 2.0]] * 3, "w": [0, 1, 2]}
@@ -134,12 +133,11 @@ def test_parquet_and_csv_may_be_mixed(tmp_path: Path) -> None:
     assert found.graph.labelled().tolist() == [1, -1, 0]
     assert dense(found).tolist() == [[1, 2, 0], [1, 2, 1], [1, 2, 2]]
     assert edges_of(found) == {(0, 2), (2, 0)}
-    assert found.time is not None
     assert found.time.tolist() == pytest.approx([1 / 86_400, 1.0, 0.0])
     assert found.dates
 
 
-def test_edges_to_unknown_nodes_are_dropped_and_counted_where_asked(tmp_path: Path) -> None:
+def test_edges_to_unknown_nodes_are_dropped_and_counted_where_asked(tmp_path) -> None:
     edges = EDGES + "cid,zoe,1\nyan,ann,1\n"
     found = tables(tmp_path, edges=edges, unknown_edges="drop")
     assert found.repairs == Repairs(0, 0, unknown_edges=2)
@@ -149,9 +147,7 @@ def test_edges_to_unknown_nodes_are_dropped_and_counted_where_asked(tmp_path: Pa
         tables(tmp_path, edges=edges)
 
 
-def test_every_column_that_cannot_be_used_is_named_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_column_that_cannot_be_used_is_named_at_once(tmp_path, monkeypatch) -> None:
     from undrift.datasets import columns
 
     monkeypatch.setattr(columns, "CELLS", 12)  # two rows a piece: the last trouble is in the second
@@ -169,7 +165,7 @@ def test_every_column_that_cannot_be_used_is_named_at_once(
         assert part in told
 
 
-def test_many_columns_are_counted(tmp_path: Path) -> None:
+def test_many_columns_are_counted(tmp_path) -> None:
     head = ",".join(f"c{i}" for i in range(60))
     with pytest.raises(InputError, match=r"53 more columns.*--ignore c39 and 20 more") as caught:
         tables(tmp_path, f"id,{head}\na{',' * 60}\n", "source,target\n", label=None)

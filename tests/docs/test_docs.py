@@ -9,7 +9,6 @@ from math import prod
 from pathlib import Path
 
 import pytest
-from cyclopts import App
 
 import undrift
 from tests.docs.pages import ALL, DOCS, FENCE, ROOT, SHELL, blocks, commands_in
@@ -35,10 +34,11 @@ def anchors(text: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_somewhere(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    for link in _LINK.findall(FENCE.sub("", text)):
+LINKS = [(p, at) for p in PAGES for at in _LINK.findall(FENCE.sub("", p.read_text("utf-8")))]
+
+
+def test_links_lead_somewhere() -> None:
+    for page, link in LINKS:
         if "://" in link:
             continue
         path, _, anchor = link.partition("#")
@@ -77,14 +77,9 @@ def test_the_page_names_the_methods_that_can(verb: str) -> None:
             assert f"`{name}` can all three with `{method.verbs_need}`" in text
 
 
-@pytest.fixture(scope="module")
-def app() -> App:
-    return make_app()
-
-
-@pytest.mark.parametrize("page", [*ALL, "../README.md", "../CONTRIBUTING.md"])
-def test_commands_are_understood(page: str, app: App) -> None:
-    shell = (block for language, block in blocks(page) if language in SHELL)
+def test_commands_are_understood() -> None:
+    app, every = make_app(), [*ALL, "../README.md", "../CONTRIBUTING.md"]
+    shell = (block for page in every for language, block in blocks(page) if language in SHELL)
     commands = [arguments for block in shell for arguments in commands_in(block)]
     for arguments in commands:
         _, bound, _ = app.parse_args(arguments, exit_on_error=False, print_error=False)
@@ -95,8 +90,9 @@ def test_commands_are_understood(page: str, app: App) -> None:
             stream_info(stream)
         for plan in given.get("plans", ()):
             assert plan in (*PLANS, *PARTS) or plan.endswith(".toml"), arguments
-    for word in re.findall(r"`undrift ([a-z][\w-]*)", FENCE.sub("", text_of(page))):
-        assert word in {*app}, f"{page} speaks of undrift {word}"
+    for page in every:
+        for word in re.findall(r"`undrift ([a-z][\w-]*)", FENCE.sub("", text_of(page))):
+            assert word in {*app}, f"{page} speaks of undrift {word}"
 
 
 def test_the_page_of_the_command_line_is_that_of_the_commands() -> None:
@@ -119,19 +115,19 @@ def test_the_reference_has_every_public_name_and_its_methods() -> None:
     assert "Graph.from_arrays(" in made
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_files_and_modules_that_pages_name_are_there(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    for name in re.findall(r"`(undrift(?:\.\w+)+)`", text) if page.name in GUIDE else ():
-        import_module(name)
+def test_files_and_modules_that_pages_name_are_there() -> None:
     paths = r"`((?:undrift|tests|docs)/[\w/.-]*?)(?:\{([\w,]+)\}([\w.]*))?`"
-    for folder, names, ending in re.findall(paths, text):
-        for name in names.split(","):
-            path = ("src/" if folder.startswith("undrift/") else "") + folder + name + ending
-            assert (ROOT / path).exists(), f"{page.name} speaks of {path}"
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for name in re.findall(r"`(undrift(?:\.\w+)+)`", text) if page.name in GUIDE else ():
+            import_module(name)
+        for folder, names, ending in re.findall(paths, text):
+            for name in names.split(","):
+                path = ("src/" if folder.startswith("undrift/") else "") + folder + name + ending
+                assert (ROOT / path).exists(), f"{page.name} speaks of {path}"
 
 
-def test_the_plan_of_the_page_is_one(tmp_path: Path) -> None:
+def test_the_plan_of_the_page_is_one(tmp_path) -> None:
     (example,) = [block for language, block in blocks("experiments.md") if language == "toml"]
     path = tmp_path / "mine.toml"
     path.write_text(example)
@@ -160,7 +156,7 @@ def test_the_budget_rule_of_the_page_holds_for_every_grid() -> None:
         assert prod(len(values) for values in method_class(name).grid.values()) <= most, name
 
 
-def test_what_a_browser_would_fetch_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_browser_would_fetch_is_noticed(monkeypatch) -> None:
     monkeypatch.setattr(sys, "path", list(sys.path))  # Sphinx's settings add to it
     fetched = runpy.run_path(str(DOCS / "conf.py"))["_FETCHED"]
     assert fetched.search('<script defer src="https://cdn.example/x.js">')

@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-SOURCE = Path(__file__).parents[2] / "src" / "undrift"
-MOST_LINES, MOST_FILES = 36_000, 250
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "undrift"
+MOST_LINES, MOST_FILES, MOST_OF_TESTS = 36_000, 250, 36_000
 CORE = (  # from a graph to sums, and every verb of sums: what a reader of the default method reads
     *("propagation/*.py", "learners/additive.py"),
     *(f"analytic/{name}.py" for name in ("additive", "class_sums", "thin_sums")),
@@ -22,6 +23,8 @@ def test_the_house_stays_small() -> None:
     lines = lines_of(files)
     assert lines < MOST_LINES, f"{lines} lines: simplify or delete {lines - MOST_LINES + 1}"
     assert len(files) <= MOST_FILES
+    tests = lines_of((ROOT / "tests").rglob("*.py"))
+    assert tests <= MOST_OF_TESTS, f"{tests} lines of tests: delete {tests - MOST_OF_TESTS}"
 
 
 def test_the_core_can_be_read_in_one_go() -> None:

@@ -9,7 +9,6 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
-import pytest
 import scipy.sparse as sp
 
 import undrift
@@ -64,7 +63,7 @@ def graph() -> Graph:
     return Graph.from_arrays(words, ends, nodes % 15, undirected=True)
 
 
-def test_the_walk_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, official: Any) -> None:
+def test_the_walk_of_a_run(tmp_path, monkeypatch, official) -> None:
     made = graph()
     words = made.features.to_scipy()
     words.resize(300, 6805)  # as wide as the real file, so that columns are sketched
@@ -79,7 +78,7 @@ def test_the_walk_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offi
     compare(walk(command), ran)
 
 
-def test_the_walk_of_a_batch(tmp_path: Path) -> None:
+def test_the_walk_of_a_batch(tmp_path) -> None:
     folder, *files = map(str, (tmp_path / "desk", *write_tables(graph(), tmp_path)))
     assert start(["learner", "new", folder]) == 0
     ran = passed(lambda: start(["learner", "observe", folder, *files]))

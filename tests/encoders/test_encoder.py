@@ -5,13 +5,13 @@ import torch
 from torch import Tensor
 
 from tests.harness.references import dense_attention
+from undrift import Graph, InputError
+from undrift.encoders import Architecture, Encoder
 from undrift.encoders import encoder as module
-from undrift.encoders.architecture import KINDS, Architecture, attended, attention
-from undrift.encoders.encoder import Encoder, MiniBatch, batch_of, relu_dropout, whole_graph
-from undrift.errors import InputError
-from undrift.graphs import Graph
+from undrift.encoders.architecture import KINDS, attended, attention
+from undrift.encoders.encoder import batch_of, relu_dropout, whole_graph
 from undrift.sparse import Csr
-from undrift.testing.graphs import tiny_graph
+from undrift.testing import tiny_graph
 
 
 def make(kind: str, graph: Graph, hidden: tuple[int, ...] = (8, 5), hops: int = 2) -> Encoder:
@@ -59,9 +59,7 @@ def test_the_first_layer_stays_sparse_where_the_features_are(kind: str) -> None:
     assert all(isinstance(r, torch.Tensor) for r in rows[1:])
 
 
-def run(
-    encoder: Encoder, batch: MiniBatch, nodes: Tensor | None = None, seed: int | None = None
-) -> tuple[Tensor, ...]:
+def run(encoder, batch, nodes=None, seed=None) -> tuple[Tensor, ...]:
     """What comes out of a batch, with dropout if there is a seed, and the gradients of weights."""
     weights = tuple(w.clone().requires_grad_() for w in encoder.weights)
     noise = None if seed is None else torch.Generator().manual_seed(seed)
@@ -87,9 +85,7 @@ def test_a_batch_equals_the_full_batch_forward_and_gradient(kind: str, sparse: b
 @pytest.mark.parametrize("part", [False, True])
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_prepared_batch_gives_the_same_with_the_same_dropout(
-    kind: str, sparse: bool, part: bool
-) -> None:
+def test_a_prepared_batch_gives_the_same_with_the_same_dropout(kind, sparse, part) -> None:
     graph = tiny_graph(sparse=sparse)
     encoder = make(kind, graph)
     batch = batch_of(encoder, graph, torch.tensor([3, 17, 8, 51]))
@@ -112,9 +108,7 @@ def test_dense_features_are_aggregated_once(kind: str, sparse: bool, wanted: boo
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_order_of_the_products_does_not_matter(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_order_of_the_products_does_not_matter(kind: str, monkeypatch) -> None:
     graph = tiny_graph()
     encoder, nodes = make(kind, graph), torch.tensor([3, 17, 8])
     batch = batch_of(encoder, graph, nodes)

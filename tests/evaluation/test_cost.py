@@ -1,7 +1,6 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -33,9 +32,7 @@ def test_time_between_two_calls_belongs_to_the_phase_of_the_first() -> None:
     assert heard == [(phase, 0, 1) for phase in ("train", "train", "merge", "train")]
 
 
-def test_a_cuda_clock_waits_for_the_device_when_the_phase_changes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_cuda_clock_waits_for_the_device_when_the_phase_changes(monkeypatch) -> None:
     waits: list[str] = []
     monkeypatch.setattr(torch.cuda, "synchronize", waits.append)
     clock = PhaseClock(device="cuda:1", now=FakeTime())
@@ -69,9 +66,7 @@ print(before, high, peak_memory_mb())
     assert float(high) - float(after) > 150
 
 
-def test_without_proc_the_peak_is_that_of_the_process_if_anything_tells_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_without_proc_the_peak_is_that_of_the_process_if_anything_tells_it(monkeypatch, tmp_path):
     monkeypatch.setattr(cost, "_STATUS", tmp_path / "no-status")
     monkeypatch.setattr(cost, "_CLEAR", tmp_path / "no-folder" / "clear_refs")
     reset_peak_memory()

@@ -1,7 +1,6 @@
 import re
 import sys
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -9,14 +8,11 @@ from torch import Tensor
 
 from tests.experiments.made import gone_on
 from tests.harness.running_mean import RunningMean, Sums
-from undrift.errors import InputError
-from undrift.evaluation.loop import Evaluation, Grades, evaluate
-from undrift.evaluation.matrix import AccuracyMatrix, class_accuracy, node_accuracy
-from undrift.graphs import Graph
-from undrift.learners.base import Learner
-from undrift.streams.stream import TaskStream
-from undrift.streams.task import Task
-from undrift.testing.graphs import tiny_stream
+from undrift import Graph, InputError, Learner, Task, TaskStream, evaluate
+from undrift.evaluation import AccuracyMatrix, Evaluation
+from undrift.evaluation.loop import Grades
+from undrift.evaluation.matrix import class_accuracy, node_accuracy
+from undrift.testing import tiny_stream
 from undrift.typing import Progress
 
 
@@ -42,7 +38,6 @@ def test_the_matrices_are_those_of_a_loop_written_out() -> None:
         learner.observe(stream.task(t))
         nodes = stream.nodes(range(t + 1))
         predicted = learner.predict(stream.graph.subgraph(nodes))
-        assert stream.graph.labels is not None
         truth = stream.graph.labels[nodes]
         for i in range(t + 1):
             mask = (stream.test & (stream.task_of == i))[nodes]
@@ -73,7 +68,7 @@ def measured(learner: Learner, stream: TaskStream, t: int) -> dict[str, float]:
     return {"late": 2.0} if t == 1 else {"b": t + 1.0}
 
 
-def test_an_evaluation_that_was_cut_off_goes_on(tmp_path: Path) -> None:
+def test_an_evaluation_that_was_cut_off_goes_on(tmp_path) -> None:
     both, kept = (Drifting(), Drifting()), []
     found = gone_on(both, tiny_stream(), tmp_path, measures=[measured])
     whole = evaluate(
@@ -97,9 +92,6 @@ def test_what_cannot_be_graded_is_not_run() -> None:
     assert learner.classes_ == ()
 
 
-# what a person sees ----------------------------------------------------------------------
-
-
 def graded(matrix: AccuracyMatrix) -> Evaluation:
     return Evaluation({"test": Grades(matrix, matrix)}, state_bytes=(8,) * len(matrix))
 
@@ -117,7 +109,7 @@ def test_an_evaluation_is_a_line_and_a_table() -> None:
     assert (repr(empty), empty.table()) == ("Evaluation(0 tasks)", "after   A_t")
 
 
-def test_an_evaluation_is_plotted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_evaluation_is_plotted(tmp_path, monkeypatch) -> None:
     pytest.importorskip("matplotlib")
     found = graded(AccuracyMatrix([[100.0], [70.0, 80.0]]))
     assert re.fullmatch(r"AccuracyMatrix\(\[\[\d+\.\d\], \[.*\]\]\)", repr(found.by_class))

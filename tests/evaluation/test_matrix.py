@@ -35,9 +35,7 @@ def test_a_matrix_cannot_be_changed_through_the_list_it_was_made_of() -> None:
         ([[101.0]], (1.0,), "0 to 100"),
     ],
 )
-def test_a_matrix_is_checked(
-    rows: list[list[float]], shares: tuple[float, ...] | None, why: str
-) -> None:
+def test_a_matrix_is_checked(rows, shares, why) -> None:
     """One of tasks is triangular, one of classes has shares."""
     with pytest.raises(InputError, match=why):
         AccuracyMatrix(rows, "tasks" if shares is None else "classes", shares=shares or ())

@@ -1,7 +1,6 @@
 """Open-world grades: who is unknown when, and the numbers of a loop written out."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -42,9 +41,7 @@ def test_where_classes_come_back_the_next_new_classes_are_unknown() -> None:
 
 
 @pytest.mark.parametrize("method", ["propagation", "bare"])
-def test_the_series_are_those_of_a_loop_written_out_and_of_a_run_that_goes_on(
-    method: str, tmp_path: Path
-) -> None:
+def test_the_series_are_those_of_a_loop_written_out_and_of_a_run_that_goes_on(method, tmp_path):
     stream = tiny_stream()
     *both, again = (make_learner(method) for _ in range(3))
     found = gone_on(both, stream, tmp_path, measures=[open_world]).series
@@ -79,7 +76,7 @@ def test_anomalies_are_ranked_by_strangeness_and_once_some_are_known_by_odds() -
             replace(stream, normal=wrong)
 
 
-def test_a_stream_of_anomalies_has_their_metrics_in_its_result(tmp_path: Path) -> None:
+def test_a_stream_of_anomalies_has_their_metrics_in_its_result(tmp_path) -> None:
     stream = TaskStream.from_graph(tiny_graph(), base=1, increment=2, normal=0)
     result = execute(PreparedRun(RunSpec(open_world=True), Propagation(), stream), tmp_path)
     of_it = ["anomaly_auroc", "anomaly_ap"]  # what the stream is about comes first

@@ -1,11 +1,9 @@
 import pytest
 import torch
 
-from undrift.errors import InputError
+from undrift import Graph, InputError, TaskStream
 from undrift.evaluation.protocols import check_gradable, exams
-from undrift.graphs import Graph
-from undrift.streams.stream import TaskStream
-from undrift.testing.graphs import tiny_stream
+from undrift.testing import tiny_stream
 
 
 def chain() -> TaskStream:

@@ -9,18 +9,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.experiments.made import gone_on
-from undrift import Propagation, load_stream
-from undrift.errors import InputError
-from undrift.evaluation.loop import evaluate
+from undrift import InputError, Propagation, evaluate, load_stream, load_stream_file
 from undrift.evaluation.ranking import evaluate_ranking, rank_sessions
+from undrift.experiments import RunSpec, execute, prepare
 from undrift.experiments.result import load_result, result_path
-from undrift.experiments.run import execute, prepare
 from undrift.experiments.search import SearchSpec, search
-from undrift.experiments.spec import RunSpec
 from undrift.learners.reading import EXACT
-from undrift.recommend import NextItem, Popularity, as_interactions
-from undrift.recommend.stream import SessionStream, generate
-from undrift.streams.file import load_stream_file
+from undrift.recommend import NextItem, Popularity, SessionStream, as_interactions
+from undrift.recommend.stream import generate
 
 sessions_of = st.lists(
     st.lists(st.sampled_from("abcdef"), min_size=1, max_size=5), min_size=1, max_size=6

@@ -1,7 +1,6 @@
 """Streams whose classes come back, graded: against a loop that is written out node by node."""
 
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 import torch
@@ -9,17 +8,11 @@ import torch
 from tests.experiments.made import gone_on
 from tests.harness.references import returning_metrics
 from tests.harness.running_mean import RunningMean
-from undrift.errors import InputError
-from undrift.evaluation.loop import evaluate, evaluate_together
+from undrift import InputError, TaskStream, arrange, evaluate
+from undrift.evaluation.loop import evaluate_together
 from undrift.evaluation.metrics import metrics_of
-from undrift.evaluation.protocols import (
-    MOST,
-    check_gradable,
-    graded_batches,
-)
-from undrift.streams.arrange import arrange
-from undrift.streams.stream import TaskStream
-from undrift.testing.graphs import tiny_stream
+from undrift.evaluation.protocols import MOST, check_gradable, graded_batches
+from undrift.testing import tiny_stream
 
 EVERY = ("blurry", "blurry:batches=5,blurry=0.5", "domain", "online:batch=5", "online:batch=2")
 
@@ -66,7 +59,7 @@ def test_many_batches_are_graded_at_twenty_even_points() -> None:
     assert graded_batches(tiny_stream()) == (0, 1, 2)
 
 
-def test_a_run_that_was_cut_off_goes_on(tmp_path: Path) -> None:
+def test_a_run_that_was_cut_off_goes_on(tmp_path) -> None:
     stream = arrange(tiny_stream(1), "online:batch=2")
     found = gone_on((RunningMean(), RunningMean()), stream, tmp_path, graded_batches(stream)[6])
     assert found.grades == evaluate(RunningMean(), stream).grades

@@ -5,12 +5,9 @@ from typing import Any
 
 import pytest
 
-from undrift.evaluation.loop import evaluate, evaluate_together
-from undrift.learners.bare import Bare
-from undrift.learners.base import Learner
-from undrift.learners.registry import make_learner
-from undrift.streams.task import Task
-from undrift.testing.graphs import tiny_stream
+from undrift import Bare, Learner, Task, evaluate, make_learner
+from undrift.evaluation.loop import evaluate_together
+from undrift.testing import tiny_stream
 from undrift.typing import Progress
 
 QUICK: dict[str, Any] = {"epochs": 3, "hidden": (4, 4)}

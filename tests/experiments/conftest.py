@@ -12,13 +12,13 @@ QUICK: dict[str, Any] = {"epochs": 3, "hidden": (4, 4)}
 
 
 @pytest.fixture
-def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+def tiny(monkeypatch) -> None:
     """Every named stream is the tiny one, so that a run takes a moment."""
     monkeypatch.setattr(module, "load_stream", lambda name, seed: tiny_stream(seed))
 
 
 @pytest.fixture
-def stream_file(tmp_path: Path) -> Path:
+def stream_file(tmp_path) -> Path:
     """Thirty nodes in three classes, as two tables and a stream.toml."""
     folder = tmp_path / "mine"
     folder.mkdir()

@@ -6,20 +6,17 @@ from typing import Any
 
 import pytest
 
-from undrift.evaluation import loop
-from undrift.evaluation.matrix import AccuracyMatrix
+from undrift.evaluation import AccuracyMatrix, loop
+from undrift.experiments import RunSpec
 from undrift.experiments.checkpoint import load_checkpoint, save_checkpoint
 from undrift.experiments.result import Graded, Metrics, Result, graded_metrics
 from undrift.experiments.search import Search, SearchSpec, Trial
-from undrift.experiments.spec import RunSpec
 
 ROWS = [[90.0], [70.0, 80.0]]
 METRICS = {"a_avg": 82.5, "a_f": 75.0, "a_l": 85.0, "forgetting": 20.0}
 
 
-def made(
-    rows: Sequence[Sequence[float]] = ROWS, fields: dict[str, Any] | None = None, **spec: Any
-) -> Result:
+def made(rows=ROWS, fields=None, **spec: Any) -> Result:
     """The result of a run with this spec and matrix; `fields` of the result stand above it."""
     matrix = AccuracyMatrix(rows)
     graded = graded_metrics(matrix, matrix)
@@ -50,7 +47,6 @@ def gone_on(learners: Sequence[Any], stream: Any, folder: Path, t: int = 1, **ho
     with pytest.raises(KeyboardInterrupt):
         evaluate(first, stream, after_task=cut, **how)
     so_far = load_checkpoint(folder, second)
-    assert so_far is not None
     return evaluate(second, stream, so_far=so_far, **how)
 
 

@@ -11,8 +11,8 @@ from typing import Any, cast
 
 import pytest
 
-from undrift.errors import InputError
-from undrift.experiments import checkpoint, run
+from undrift import InputError
+from undrift.experiments import RunSpec, checkpoint, execute, prepare, run
 from undrift.experiments.bench import (
     DONE,
     FAILED,
@@ -26,8 +26,7 @@ from undrift.experiments.bench import (
 )
 from undrift.experiments.plan import BenchPlan, Job, PlanRow
 from undrift.experiments.result import load_result, result_path
-from undrift.experiments.run import execute, prepare
-from undrift.experiments.spec import RunSpec, pinned
+from undrift.experiments.spec import pinned
 from undrift.experiments.store import load_manifest, manifest_path
 
 QUICK: dict[str, Any] = {"epochs": 3, "hidden": (4, 4)}
@@ -51,7 +50,7 @@ def plan(stream: str, **changes: Any) -> BenchPlan:
     return replace(BenchPlan("mine", "Mine", rows, (stream,), seeds=(0, 1)), **changes)
 
 
-def test_what_is_missing_is_made_and_nothing_twice(tmp_path: Path, stream: str) -> None:
+def test_what_is_missing_is_made_and_nothing_twice(tmp_path, stream: str) -> None:
     out = tmp_path / "runs"
     mine = plan(stream)
     assert survey([mine], out).waiting == 2
@@ -81,7 +80,7 @@ def test_what_is_missing_is_made_and_nothing_twice(tmp_path: Path, stream: str) 
     assert before == {path: path.stat().st_mtime_ns for path in out.rglob("result.json")}
 
 
-def test_a_failed_run_stands_alone(tmp_path: Path, stream: str) -> None:
+def test_a_failed_run_stands_alone(tmp_path, stream: str) -> None:
     rows = (PlanRow("wide", "acil", {**QUICK, "alpha": 10**9}), BARE)  # no machine has the memory
     out = tmp_path / "runs"
     done = bench([plan(stream, rows=rows, seeds=(0,))], out)
@@ -104,9 +103,7 @@ def heard(job: RunSpec, out: Path, settings: WorkerSettings = USUAL) -> list[Any
     return said
 
 
-def test_an_error_is_said_with_its_trace(
-    tmp_path: Path, stream: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_is_said_with_its_trace(tmp_path, stream: str, monkeypatch) -> None:
     def broken(*_: Any, **__: Any) -> None:
         raise ZeroDivisionError("on\npurpose")
 
@@ -118,7 +115,7 @@ def test_an_error_is_said_with_its_trace(
 
 
 def test_checkpoints_are_written_only_if_wanted_and_one_that_fails_is_a_warning(
-    tmp_path: Path, stream: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path, stream: str, monkeypatch
 ) -> None:
     tried: list[Path] = []
 
@@ -136,7 +133,7 @@ def test_checkpoints_are_written_only_if_wanted_and_one_that_fails_is_a_warning(
     assert said[-1] == (DONE,)
 
 
-def test_a_worker_that_is_killed_fails_its_job_and_is_replaced(tmp_path: Path, stream: str) -> None:
+def test_a_worker_that_is_killed_fails_its_job_and_is_replaced(tmp_path, stream: str) -> None:
     """As the system does when memory runs out."""
     killed: list[int] = []
 
@@ -170,7 +167,7 @@ class _Pipe:
 
 @pytest.mark.parametrize("when", ["idle", "started", "given its job"])
 def test_a_worker_that_is_dead_is_replaced_or_fails_its_job_alone(
-    tmp_path: Path, stream: str, monkeypatch: pytest.MonkeyPatch, when: str
+    tmp_path, stream: str, monkeypatch, when: str
 ) -> None:
     taken: list[Job] = []
 

@@ -1,6 +1,5 @@
 """What was learned so far comes back bit for bit; anything else counts as nothing."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ def settings(method: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_run_that_goes_on_equals_one_that_was_not_cut(tmp_path: Path, method: str) -> None:
+def test_a_run_that_goes_on_equals_one_that_was_not_cut(tmp_path, method: str) -> None:
     *both, third = (make_learner(method, seed=1, **settings(method)) for _ in range(3))
     found = gone_on(both, tiny_stream(1), tmp_path, splits=("test", "val"))
     whole = evaluate(third, tiny_stream(1), splits=("test", "val"))
@@ -33,7 +32,7 @@ def test_a_run_that_goes_on_equals_one_that_was_not_cut(tmp_path: Path, method: 
 @pytest.mark.parametrize(
     "damage", ["none", "short", "empty", "foreign", "other seed", "other method"]
 )
-def test_no_file_and_a_damaged_one_count_as_nothing(tmp_path: Path, damage: str) -> None:
+def test_no_file_and_a_damaged_one_count_as_nothing(tmp_path, damage: str) -> None:
     learner = make_learner("bare", **QUICK)
     learner.observe(tiny_stream().task(0))
     save_checkpoint(tmp_path, learner, Evaluation({}, state_bytes=(1,)))

@@ -5,18 +5,18 @@ from typing import Any
 import pytest
 
 from tests.experiments.made import made
+from undrift.experiments import RunSpec
 from undrift.experiments import estimate as module
 from undrift.experiments.estimate import Estimator
 from undrift.experiments.plan import BenchPlan, PlanRow, jobs_of
 from undrift.experiments.result import Result
 from undrift.experiments.search import SearchSpec
-from undrift.experiments.spec import RunSpec
 
 GRID: dict[str, tuple[Any, ...]] = {"gamma": (0.1, 1.0), "alpha": (1, 2, 4)}
 
 
 @pytest.fixture(autouse=True)
-def recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+def recorded(monkeypatch) -> None:
     table = {("cs-cl", "bare"): 10.0, ("cs-cl", "adr"): 30.0, ("photo-cl", "bare"): 4.0}
     monkeypatch.setattr(module, "_reference", lambda: table)
 

@@ -1,7 +1,5 @@
 """The named plans hold what they promise."""
 
-from pathlib import Path
-
 import pytest
 
 from undrift.errors import InputError
@@ -31,7 +29,7 @@ def test_plans_can_be_restricted() -> None:
 
 
 @pytest.mark.parametrize("name", ["smoke", "paper"])
-def test_a_plan_of_ones_own_takes_no_name_of_ours(tmp_path: Path, name: str) -> None:
+def test_a_plan_of_ones_own_takes_no_name_of_ours(tmp_path, name: str) -> None:
     """Its cells would be written into the table of the named plan."""
     own = tmp_path / f"{name}.toml"
     own.write_text('streams = ["synthetic"]\nmethods = ["bare"]\n')

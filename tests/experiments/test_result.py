@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from tests.experiments.made import METRICS, ROWS, made
-from undrift.errors import InputError
-from undrift.evaluation.matrix import AccuracyMatrix
+from undrift import InputError
+from undrift.evaluation import AccuracyMatrix
 from undrift.evaluation.metrics import metrics_of
+from undrift.experiments import RunSpec, load_records
 from undrift.experiments.result import (
     FORMAT,
     Result,
@@ -20,16 +21,14 @@ from undrift.experiments.result import (
     result_path,
     save_result,
 )
-from undrift.experiments.spec import RunSpec
-from undrift.experiments.store import load_records
 from undrift.storage.splits import load_split
-from undrift.testing.graphs import tiny_stream
+from undrift.testing import tiny_stream
 
 Written = Callable[[dict[str, Any]], Path]
 
 
 @pytest.fixture
-def written(tmp_path: Path) -> Written:
+def written(tmp_path) -> Written:
     """Writes a result.json and says where."""
 
     def write(data: dict[str, Any]) -> Path:
@@ -76,7 +75,7 @@ def result() -> Result:
     return Result.model_validate(record())
 
 
-def test_the_file_has_exactly_the_published_shape_and_comes_back(tmp_path: Path) -> None:
+def test_the_file_has_exactly_the_published_shape_and_comes_back(tmp_path) -> None:
     saved = tiny_stream().saved_split()
     path = save_result(result(), tmp_path / "runs", split=saved)
     assert path == result_path(result().spec, tmp_path / "runs")
@@ -113,9 +112,7 @@ def test_a_wrong_part_is_named(written: Written, where: str, value: Any, why: st
         load_result(written(record() | {where: value}))
 
 
-def test_a_result_of_an_older_format_is_read_as_one_of_today(
-    written: Written, tmp_path: Path
-) -> None:
+def test_a_result_of_an_older_format_is_read_as_one_of_today(written, tmp_path) -> None:
     younger = {"imbalance": None, "returning": None, "described": None, "series": {}}
     old = {name: value for name, value in record().items() if name not in younger}
     del old["cost"]["state_bytes"]
@@ -141,7 +138,7 @@ def returning() -> dict[str, Any]:
     }
 
 
-def test_a_result_where_classes_come_back_is_written_and_read(tmp_path: Path) -> None:
+def test_a_result_where_classes_come_back_is_written_and_read(tmp_path) -> None:
     one = Result.model_validate(returning())
     path = save_result(one, tmp_path)
     assert json.loads(path.read_text()) == returning()
@@ -156,7 +153,7 @@ def test_a_result_where_classes_come_back_is_written_and_read(tmp_path: Path) ->
     assert metric_keys([result()]) == list(METRICS)
 
 
-def test_a_series_is_a_metric_of_the_run_and_may_stand_alone(tmp_path: Path) -> None:
+def test_a_series_is_a_metric_of_the_run_and_may_stand_alone(tmp_path) -> None:
     graded = made(fields={"series": {"auroc": [90.0, None], "recall_of_nobody": [1.0, 2.0]}})
     alone = made([], {"series": {"auroc": [90.0, 80.0]}, "drift": []}, method="bare")
     for one in (graded, alone):
@@ -172,16 +169,13 @@ def test_a_series_is_a_metric_of_the_run_and_may_stand_alone(tmp_path: Path) -> 
     assert set(load_records(tmp_path).results) == {graded.spec.id, alone.spec.id}
 
 
-def test_a_metric_that_is_younger_than_the_file_is_computed_from_the_matrix(
-    written: Written,
-) -> None:
+def test_a_metric_that_is_younger_than_the_file_is_computed_from_the_matrix(written) -> None:
     old = record()
     for part, grading in product(("metrics", "validation"), ("class", "node")):
         old[part][grading] = {key: v for key, v in METRICS.items() if key != "a_l"}
     path = written(old)
     read = load_result(path)
     assert read.metrics.by_class.a_l == read.metrics.by_node.a_l == METRICS["a_l"]
-    assert read.validation is not None
     assert read.validation.by_class.a_l is None  # there is no matrix of the validation nodes
     assert read.validation.by_class.a_f == METRICS["a_f"]
     with pytest.raises(AttributeError):

@@ -4,17 +4,11 @@ from typing import Any
 
 import pytest
 
-from undrift.errors import InputError
+from undrift import InputError, evaluate, make_learner
 from undrift.evaluation import loop
-from undrift.evaluation.loop import evaluate
-from undrift.experiments.search import (
-    SearchSpec,
-    search,
-    settings_of,
-)
-from undrift.experiments.spec import RunSpec
-from undrift.learners.registry import make_learner
-from undrift.testing.graphs import tiny_stream
+from undrift.experiments import RunSpec
+from undrift.experiments.search import SearchSpec, search, settings_of
+from undrift.testing import tiny_stream
 
 QUICK: dict[str, Any] = {"epochs": 3, "hidden": (4, 4)}
 GRID: dict[str, tuple[Any, ...]] = {"gamma": (0.01, 10.0), "alpha": (1, 4)}
@@ -33,14 +27,13 @@ def test_each_trial_is_what_a_run_of_its_own_gives() -> None:
     assert [trial.params for trial in found.trials] == [{**QUICK, **s} for s in settings_of(GRID)]
     for trial in found.trials:
         alone = evaluate(make_learner("adr", **trial.params), tiny_stream(), splits=("val",))
-        assert trial.validation is not None
         assert trial.validation.by_class.a_avg == alone.by_class.a_avg
     best = max(t.validation.by_class.a_avg for t in found.trials if t.validation)
     first = next(t for t in found.trials if t.validation and t.validation.by_class.a_avg == best)
     assert found.chosen == first.params
 
 
-def test_only_validation_nodes_are_graded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_validation_nodes_are_graded(monkeypatch) -> None:
     seen: set[str] = set()
     original = loop.exams
 
@@ -54,7 +47,7 @@ def test_only_validation_nodes_are_graded(monkeypatch: pytest.MonkeyPatch) -> No
     assert seen == {"val"}
 
 
-def test_a_setting_that_fails_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_setting_that_fails_is_not_chosen(monkeypatch) -> None:
     from undrift.analytic import solve
 
     original = solve.factorise

@@ -48,8 +48,6 @@ def test_what_cannot_be_set_is_one_sentence(settings: list[str], why: str) -> No
         ("learned_", ("x",), "unknown parameter of adr 'learned_'"),
     ],
 )
-def test_where_no_reading_fits_the_likeliest_is_named(
-    name: str, texts: tuple[Any, ...], message: str
-) -> None:
+def test_where_no_reading_fits_the_likeliest_is_named(name, texts, message) -> None:
     with pytest.raises(InputError, match=message):
         choose_readings("adr", {name: texts})

@@ -60,9 +60,6 @@ def test_bad_fields_are_one_sentence(fields: dict[str, object], what: str) -> No
     assert "\n" not in str(caught.value)
 
 
-# stream files ----------------------------------------------------------------------------
-
-
 def test_the_id_of_a_stream_file_is_that_of_its_content(stream_file: Path) -> None:
     first = pinned(RunSpec(method="adr", stream=str(stream_file)))
     moved = stream_file.parent.rename(stream_file.parent.with_name("moved")) / "stream.toml"

@@ -1,7 +1,5 @@
 from typing import Any
 
-import pytest
-
 from tests.experiments.made import made
 from undrift.experiments.plans import Announced
 from undrift.experiments.result import Result
@@ -103,7 +101,7 @@ def test_a_seed_that_stands_twice_counts_once() -> None:
     assert rows == {("adr", "cs-cl"): {0: (first.spec.id, first)}}
 
 
-def test_a_plan_says_itself_that_it_stands_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_says_itself_that_it_stands_first(monkeypatch) -> None:
     made = {"aaa": lambda _: None, "mine": Announced(lambda _: None, stands_first=True)}
     monkeypatch.setattr("undrift.experiments.plans.SETS", Registry("plan", "none", {"all": made}))
     one, other = ran(), ran(gamma=0.5)

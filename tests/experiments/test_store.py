@@ -9,20 +9,13 @@ from typing import Any
 import pytest
 
 from tests.experiments.made import ROWS, made
-from undrift import plugins
-from undrift.errors import InputError
+from undrift import InputError, plugins
 from undrift.evaluation.metrics import Metric
+from undrift.experiments import RunSpec, load_records
 from undrift.experiments.plan import is_done
 from undrift.experiments.result import result_path, save_result
 from undrift.experiments.search import Search, SearchSpec, Trial, save_search
-from undrift.experiments.spec import RunSpec
-from undrift.experiments.store import (
-    Manifest,
-    PlannedRun,
-    load_records,
-    manifest_path,
-    save_manifest,
-)
+from undrift.experiments.store import Manifest, PlannedRun, manifest_path, save_manifest
 
 
 def manifest() -> Manifest:
@@ -42,7 +35,7 @@ def edit(path: Path, **changes: Any) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
-def test_all_that_was_saved_comes_back_and_nothing_else(tmp_path: Path) -> None:
+def test_all_that_was_saved_comes_back_and_nothing_else(tmp_path) -> None:
     saved = [made(seed=seed) for seed in range(3)]
     for one in saved:
         save_result(one, tmp_path)
@@ -58,7 +51,7 @@ def test_all_that_was_saved_comes_back_and_nothing_else(tmp_path: Path) -> None:
     assert (records.damaged, records.folder) == ([], tmp_path)
 
 
-def test_damaged_files_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
+def test_damaged_files_are_named_and_the_rest_is_read(tmp_path) -> None:
     save_result(made(), tmp_path)
     broken = [
         save_result(made(seed=7), tmp_path),
@@ -80,7 +73,7 @@ def test_damaged_files_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
         assert "\n" not in sentence
 
 
-def test_what_was_moved_is_damaged(tmp_path: Path) -> None:
+def test_what_was_moved_is_damaged(tmp_path) -> None:
     save_result(made(), tmp_path).parent.rename(tmp_path / "copy")
     save_manifest(manifest(), tmp_path).rename(manifest_path("other", tmp_path))
     path = save_search(search(), tmp_path)
@@ -101,7 +94,7 @@ def test_what_was_moved_is_damaged(tmp_path: Path) -> None:
         ({"format": 99}, "newer undrift"),
     ],
 )
-def test_an_edited_result_is_damaged(tmp_path: Path, changes: dict[str, Any], why: str) -> None:
+def test_an_edited_result_is_damaged(tmp_path, changes: dict[str, Any], why: str) -> None:
     edit(save_result(made(), tmp_path), **changes)
     records = load_records(tmp_path)
     assert records.results == {}
@@ -109,9 +102,7 @@ def test_an_edited_result_is_damaged(tmp_path: Path, changes: dict[str, Any], wh
 
 
 @pytest.mark.parametrize("installed", [True, False])
-def test_a_metric_of_another_package_damages_no_result(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, installed: bool
-) -> None:
+def test_a_metric_of_another_package_damages_no_result(tmp_path, monkeypatch, installed) -> None:
     """Whether it gives another value by now, or cannot be loaded."""
     entry = EntryPoint("theirs", "no.such.module:METRIC", "undrift.metrics")
     found = {"undrift.metrics": {"theirs": entry}}
@@ -128,7 +119,7 @@ def test_a_metric_of_another_package_damages_no_result(
     assert is_done(made().spec, tmp_path)  # bench does not make it again
 
 
-def test_what_is_no_folder_of_results_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_folder_of_results_is_refused(tmp_path) -> None:
     with pytest.raises(InputError, match=r"there is no folder of results .*undrift bench smoke"):
         load_records(tmp_path / "runs")
     path = save_result(made(), tmp_path / "runs")

@@ -56,7 +56,7 @@ class Notes:
         return note
 
 
-def test_trackers_are_made_by_name_once(tmp_path: Path) -> None:
+def test_trackers_are_made_by_name_once(tmp_path) -> None:
     where = f"{__name__}:Notes"
     ((name, tracker),) = trackers([where, where], tmp_path)._named
     assert name == where
@@ -77,7 +77,7 @@ def test_one_that_breaks_later_is_left_out_and_costs_nothing(moment: str) -> Non
     assert both.failures == ["broken stopped tracking the run (OSError: the wire is cut)"]
 
 
-def test_what_cannot_be_tracked_is_refused(monkeypatch: Patch, tmp_path: Path) -> None:
+def test_what_cannot_be_tracked_is_refused(monkeypatch, tmp_path) -> None:
     broken = Trackers([("notes", Notes(breaks_at="start"))])
     said = r"notes \(the wire is cut\).*leave out --track notes"
     with pytest.raises(InputError, match=said), broken.following(RunSpec()):
@@ -133,7 +133,7 @@ def fake_package(monkeypatch: Patch, name: str, part: str, maker: str) -> mock.M
 
 
 @pytest.fixture
-def board(monkeypatch: Patch) -> mock.Mock:
+def board(monkeypatch) -> mock.Mock:
     """TensorBoard's package, faked."""
     package = fake_package(monkeypatch, "torch.utils.tensorboard", "summary", "SummaryWriter")
     package.summary.hparams = lambda settings, outcome: (settings, outcome)
@@ -141,7 +141,7 @@ def board(monkeypatch: Patch) -> mock.Mock:
 
 
 @pytest.mark.parametrize("first", [0, 1])  # a run that goes on is caught up with
-def test_tensorboard_gets_every_task(board: mock.Mock, tmp_path: Path, first: int) -> None:
+def test_tensorboard_gets_every_task(board: mock.Mock, tmp_path, first: int) -> None:
     follow(TensorBoardTracker(tmp_path), first=first)
     board.SummaryWriter.assert_called_once_with(str(tmp_path / "tensorboard" / run_name(SPEC)))
     writer = board.SummaryWriter.return_value
@@ -155,7 +155,7 @@ def test_tensorboard_gets_every_task(board: mock.Mock, tmp_path: Path, first: in
     writer.close.assert_called_once_with()
 
 
-def test_tensorboard_forgets_a_try_and_records_a_failure(board: mock.Mock, tmp_path: Path) -> None:
+def test_tensorboard_forgets_a_try_and_records_a_failure(board: mock.Mock, tmp_path) -> None:
     place = tmp_path / "tensorboard" / run_name(SPEC)
     place.mkdir(parents=True)
     for name in ("events.out.tfevents.1.host", "notes.txt"):
@@ -169,7 +169,7 @@ def test_tensorboard_forgets_a_try_and_records_a_failure(board: mock.Mock, tmp_p
     writer.close.assert_called_once_with()
 
 
-def test_tensorboard_for_real(tmp_path: Path) -> None:
+def test_tensorboard_for_real(tmp_path) -> None:
     pytest.importorskip("tensorboard", reason="pip install undrift[tensorboard]")
     tracker = TensorBoardTracker(tmp_path)
     follow(tracker)
@@ -186,7 +186,7 @@ def test_tensorboard_for_real(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def flow(monkeypatch: Patch) -> mock.Mock:
+def flow(monkeypatch) -> mock.Mock:
     """MLflow, faked: it knows one run that was cut off."""
     package = fake_package(monkeypatch, "mlflow", "entities", "MlflowClient")
     package.entities.Param = package.entities.Metric = lambda *parts: parts
@@ -206,7 +206,7 @@ def own_places(monkeypatch: Patch) -> None:
 
 
 @pytest.mark.parametrize("first", [0, 1])  # a run that goes on is caught up with
-def test_mlflow_gets_every_task(flow: mock.Mock, tmp_path: Path, first: int) -> None:
+def test_mlflow_gets_every_task(flow: mock.Mock, tmp_path, first: int) -> None:
     follow(MlflowTracker(tmp_path), first=first)
     flow.MlflowClient.assert_called_once_with(tracking_uri=f"sqlite:///{tmp_path}/mlflow.db")
     client = flow.MlflowClient.return_value
@@ -228,7 +228,7 @@ def test_mlflow_gets_every_task(flow: mock.Mock, tmp_path: Path, first: int) -> 
     assert [p.name for p in tmp_path.iterdir()] == []  # the lock is gone
 
 
-def test_mlflow_goes_where_it_is_sent(flow: mock.Mock, tmp_path: Path, monkeypatch: Patch) -> None:
+def test_mlflow_goes_where_it_is_sent(flow: mock.Mock, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://localhost:5000")
     monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "mine")
     with warnings.catch_warnings(action="ignore"):
@@ -241,7 +241,7 @@ def test_mlflow_goes_where_it_is_sent(flow: mock.Mock, tmp_path: Path, monkeypat
 @pytest.mark.parametrize(
     ("error", "status"), [(RuntimeError("boom"), "FAILED"), (KeyboardInterrupt(), "KILLED")]
 )
-def test_mlflow_records_a_failure(flow: mock.Mock, tmp_path: Path, error: Any, status: str) -> None:
+def test_mlflow_records_a_failure(flow: mock.Mock, tmp_path, error: Any, status: str) -> None:
     with pytest.raises(type(error)), Trackers([("this", MlflowTracker(tmp_path))]).following(SPEC):
         raise error
     client = flow.MlflowClient.return_value
@@ -249,7 +249,7 @@ def test_mlflow_records_a_failure(flow: mock.Mock, tmp_path: Path, error: Any, s
     assert client.set_tag.call_args.args[:2] == ("new", "undrift.error")
 
 
-def test_mlflow_for_real(tmp_path: Path, monkeypatch: Patch) -> None:
+def test_mlflow_for_real(tmp_path, monkeypatch) -> None:
     pytest.importorskip("mlflow", reason="pip install undrift[mlflow]")
     pytest.importorskip("sqlalchemy", reason="pip install undrift[mlflow]")
     own_places(monkeypatch)

@@ -1,6 +1,6 @@
 """Months of a fraud desk as tables: text labels, columns by name, edges to accounts long gone."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +35,7 @@ def like(folder: LearnerFolder, name: str) -> LearnerFolder:
     return LearnerFolder.new(folder.path.with_name(name), like=folder)
 
 
-def written(
-    place: Path, stem: str, head: str, rows: Iterable[Iterable[Any]], pairs: Iterable[Any]
-) -> Files:
+def written(place, stem, head, rows, pairs) -> Files:
     """A table of nodes, a row each, and one of edges, as pairs or as lines."""
     place.mkdir(parents=True, exist_ok=True)
     files = place / f"{stem}-nodes.csv", place / f"{stem}-edges.csv"
@@ -96,5 +94,5 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
+def desk(tmp_path) -> Desk:
     return Desk(tmp_path)

@@ -1,7 +1,6 @@
 """Batches by name, and hashes that know no order, no form and no other key."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,13 +8,10 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from undrift import LearnerFolder, Propagation, as_graph
-from undrift.errors import InputError
+from undrift import Graph, InputError, LearnerFolder, Propagation, Task, as_graph
 from undrift.folder.batch import Batch, read_batch
 from undrift.folder.hashing import content_hash, node_hashes
 from undrift.folder.record import Entry, Record
-from undrift.graphs import Graph
-from undrift.streams.task import Task
 
 KEY = bytes(range(32))
 BACK = list(range(23, -1, -1))
@@ -27,7 +23,7 @@ def read(files: Any, columns: Any = None, **named: Any) -> Batch:
     return read_batch(files, known, **named)
 
 
-def test_tables_are_matched_by_name_whatever_their_order(desk: Any) -> None:
+def test_tables_are_matched_by_name_whatever_their_order(desk) -> None:
     first = read(desk.month(1))
     mixed = read(desk.month(1, order=[4, 0, 6, 2, 1, 5, 3], rows=BACK), first.columns)
     assert mixed.columns == first.columns == ("x0", "x1", "x2", "x3", "x4")
@@ -36,14 +32,14 @@ def test_tables_are_matched_by_name_whatever_their_order(desk: Any) -> None:
     assert content_hash(mixed, KEY) == content_hash(first, KEY)
 
 
-def test_edges_to_nodes_of_last_month_are_dropped_or_an_error(desk: Any) -> None:
+def test_edges_to_nodes_of_last_month_are_dropped_or_an_error(desk) -> None:
     files = desk.month(2)
     assert read(files).repairs.unknown_edges == 5
     with pytest.raises(InputError, match=r"5 of the .* edges .* name a node that is not in"):
         read(files, unknown_edges="error")
 
 
-def test_labels_are_not_needed_to_predict(desk: Any) -> None:
+def test_labels_are_not_needed_to_predict(desk) -> None:
     nodes, edges = desk.month(1)
     lines = [line.split(",") for line in nodes.read_text().splitlines()]
     nodes.write_text("\n".join(",".join([line[0], *line[2:]]) for line in lines))
@@ -56,7 +52,7 @@ def test_labels_are_not_needed_to_predict(desk: Any) -> None:
         read((nodes, edges, edges))
 
 
-def test_minus_one_and_nothing_are_no_class_and_an_alias_is_another(desk: Any) -> None:
+def test_minus_one_and_nothing_are_no_class_and_an_alias_is_another(desk) -> None:
     def change(cells: list[list[str]]) -> None:
         cells[0][1], cells[1][1] = "-1", "2.0"
 
@@ -81,7 +77,7 @@ def test_a_node_taken_out_takes_its_edges_along() -> None:
     assert (unknown.labels, unknown.counts) == (["", ""], {})
 
 
-def test_npz_and_pyg_files_stand_alone(tmp_path: Path, official: Any) -> None:
+def test_npz_and_pyg_files_stand_alone(tmp_path, official) -> None:
     (tmp_path / "g.npz").write_bytes(official.gnn_benchmark())
     found = read(tmp_path / "g.npz")
     assert found.labels == ["0", "1", "1", "0"]
@@ -103,7 +99,7 @@ def test_objects_of_other_libraries_go_by_numbers() -> None:
             read(wrong)
 
 
-def test_networkx_graphs_keep_their_names_in_a_folder(tmp_path: Path) -> None:
+def test_networkx_graphs_keep_their_names_in_a_folder(tmp_path) -> None:
     nx = pytest.importorskip("networkx")
 
     def month(*colours: str) -> Any:

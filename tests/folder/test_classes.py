@@ -3,13 +3,7 @@
 import pytest
 
 from undrift.errors import InputError
-from undrift.folder.classes import (
-    POOL,
-    as_category,
-    instead_of_small,
-    look_alikes,
-    numbered,
-)
+from undrift.folder.classes import POOL, as_category, instead_of_small, look_alikes, numbered
 from undrift.folder.columns import matched_columns
 
 
@@ -52,9 +46,7 @@ def test_a_label_as_a_name(text: str, name: str) -> None:
         (["9" * 16], {}, [], {"9" * 16: 0}),
     ],
 )
-def test_the_ids_of_classes(
-    names: list[str], known: dict[str, int], past: list[int], ids: dict[str, int]
-) -> None:
+def test_the_ids_of_classes(names, known, past, ids) -> None:
     assert numbered(names, known, past) == ids
 
 
@@ -84,9 +76,7 @@ def test_names_that_may_be_no_class_of_their_own_are_pointed_at() -> None:
         ("allow", 5, {}, {}),
     ],
 )
-def test_small_is_less_than_the_least(
-    way: str, least: int, known: dict[str, int], instead: dict[str, str]
-) -> None:
+def test_small_is_less_than_the_least(way, least, known, instead) -> None:
     rows = {"a": 4, "b": 5, "c": 0, "d": 1}
     assert instead_of_small(rows, known, way, least, "x") == instead  # type: ignore[arg-type]
     with pytest.raises(InputError, match="brings class 'a' with 4 nodes, class 'd' with 1 node,"):

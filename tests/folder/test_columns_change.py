@@ -3,7 +3,6 @@
 import re
 import shlex
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -34,7 +33,7 @@ def without_column(files: Files, name: str) -> Files:
 
 
 @pytest.fixture
-def folder(desk: Any, tmp_path: Path) -> LearnerFolder:
+def folder(desk, tmp_path) -> LearnerFolder:
     made = LearnerFolder.new(tmp_path / "desk", settings={"hops": 2})
     made.observe(desk.month(1))
     return made
@@ -47,12 +46,9 @@ def refused(folder: LearnerFolder, files: Files) -> str:
     return str(caught.value)
 
 
-def test_a_column_that_is_gone_can_be_written_so_that_it_tells_nothing(
-    folder: LearnerFolder, desk: Any
-) -> None:
+def test_a_column_that_is_gone_can_be_written_so_that_it_tells_nothing(folder, desk) -> None:
     files = without_column(desk.month(2), "x3")
     told = re.search(r"add 'x3' with (\S+) in every row", refused(folder, files))
-    assert told is not None
     whole = with_column(files, "x3", told[1])
     folder.observe(whole)
     learner, batch = folder.learner(), folder.read(whole)
@@ -63,9 +59,7 @@ def test_a_column_that_is_gone_can_be_written_so_that_it_tells_nothing(
     assert len(folder.predict(whole).classes) == 24
 
 
-def test_a_new_learner_without_the_column(
-    folder: LearnerFolder, desk: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_new_learner_without_the_column(folder, desk, tmp_path, capsys) -> None:
     assert "make a new learner" in refused(folder, without_column(desk.month(2), "x3"))
     assert start(["learner", "new", str(tmp_path / "anew")]) == 0
     first, second = desk.month(1), without_column(desk.month(2), "x3")
@@ -76,7 +70,7 @@ def test_a_new_learner_without_the_column(
     assert LearnerFolder(tmp_path / "anew").show().record.columns == ("x0", "x1", "x2", "x4")
 
 
-def test_a_column_that_was_learned_cannot_be_ignored(folder: LearnerFolder, desk: Any) -> None:
+def test_a_column_that_was_learned_cannot_be_ignored(folder: LearnerFolder, desk) -> None:
     with pytest.raises(
         InputError, match=r"'x3' was learned.*out of ignore .--ignore x3.*new learner"
     ):
@@ -84,13 +78,10 @@ def test_a_column_that_was_learned_cannot_be_ignored(folder: LearnerFolder, desk
     folder.observe(desk.month(2))
 
 
-def test_new_columns_are_left_out_as_the_sentence_says(
-    folder: LearnerFolder, desk: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_new_columns_are_left_out_as_the_sentence_says(folder, desk, capsys) -> None:
     files = with_column(with_column(desk.month(2), "colour of card", "red"), "day", "2021-03-31")
     told = refused(folder, files)
     typed = re.search(r"put it into ignore \((--ignore .*?)\);", told)
-    assert typed is not None
     assert "docs/first-year.md" in told
     words = ["learner", "observe", str(folder.path), *map(str, files), *shlex.split(typed[1])]
     assert start(words) == 0
@@ -98,9 +89,7 @@ def test_new_columns_are_left_out_as_the_sentence_says(
     assert folder.show().record.entry.step == 2
 
 
-def test_cells_that_cannot_be_used_are_left_out_as_the_sentence_says(
-    desk: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_cells_that_cannot_be_used_are_left_out_as_the_sentence_says(desk, tmp_path, capsys):
     files = with_column(with_column(desk.month(1), "opened", "2021-03-31"), "home town", "")
     words = ["learner", "observe", str(tmp_path / "new"), *map(str, files)]
     assert start(["learner", "new", str(tmp_path / "new")]) == 0
@@ -109,5 +98,4 @@ def test_cells_that_cannot_be_used_are_left_out_as_the_sentence_says(
     assert "the date '2021-03-31'" in told
     assert "'home town': row 1 has nothing" in told
     typed = re.search(r"leave columns out with ignore \((--ignore .*?);", told)
-    assert typed is not None
     assert start([*words, *shlex.split(typed[1])]) == 0

@@ -21,7 +21,7 @@ QUICK = {"gamma": 0.1, "hops": 2}
 
 
 @pytest.fixture
-def folder(desk: Any, tmp_path: Path) -> LearnerFolder:
+def folder(desk, tmp_path) -> LearnerFolder:
     made = LearnerFolder.new(tmp_path / "desk", settings=QUICK, keep=1)
     made.observe(desk.month(1))
     made.observe(desk.month(2))
@@ -36,7 +36,7 @@ def state(folder: LearnerFolder) -> Path:
     return folder.path / (folder.path / "HEAD").read_text().strip()
 
 
-def test_an_unknown_folder(tmp_path: Path) -> None:
+def test_an_unknown_folder(tmp_path) -> None:
     for path in (tmp_path / "nowhere", tmp_path):
         with pytest.raises(InputError, match=r"there is no learner in .*undrift learner new"):
             LearnerFolder(path)
@@ -59,7 +59,7 @@ def test_a_batch_that_no_hash_can_tell_is_refused(folder: LearnerFolder) -> None
         store._version(folder.show().path, {"folder": json.dumps(told)})
 
 
-def test_a_damaged_state(folder: LearnerFolder, desk: Any) -> None:
+def test_a_damaged_state(folder: LearnerFolder, desk) -> None:
     data = bytearray(state(folder).read_bytes())
     data[len(data) // 2] ^= 1
     state(folder).write_bytes(bytes(data))
@@ -97,7 +97,7 @@ def test_head_that_names_a_missing_file(folder: LearnerFolder) -> None:
 
 
 @pytest.mark.parametrize("change", ["cut middle", "cut end", "edited", "nonsense"])
-def test_a_history_that_was_changed(folder: LearnerFolder, desk: Any, change: str) -> None:
+def test_a_history_that_was_changed(folder: LearnerFolder, desk, change: str) -> None:
     path = folder.path / "history.jsonl"
     one, two, three = path.read_text().splitlines()
     lines = {"cut middle": [one, three], "cut end": [one], "nonsense": [one, "{", three]}
@@ -135,9 +135,7 @@ def no_space(*arguments: Any, **named: Any) -> None:
     raise OSError(28, "No space left on device")
 
 
-def test_no_space_for_the_history_once_the_step_is_taken(
-    folder: LearnerFolder, desk: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_space_for_the_history_once_the_step_is_taken(folder, desk, monkeypatch) -> None:
     with monkeypatch.context() as patch:
         real = store.write_version
 
@@ -154,9 +152,7 @@ def test_no_space_for_the_history_once_the_step_is_taken(
     assert [line.step for line in folder.history()] == [0, 1, 2, 3, 4]
 
 
-def test_a_read_only_folder(
-    folder: LearnerFolder, desk: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_read_only_folder(folder: LearnerFolder, desk, monkeypatch) -> None:
     real = os.open
 
     def read_only(path: Any, flags: int, *more: Any, **named: Any) -> int:
@@ -172,14 +168,14 @@ def test_a_read_only_folder(
         assert folder.verify() == []
 
 
-def test_two_writers_are_kept_apart(folder: LearnerFolder, desk: Any) -> None:
+def test_two_writers_are_kept_apart(folder: LearnerFolder, desk) -> None:
     with exclusive(folder.path / ".lock", "writing"):
         with pytest.raises(InputError, match=r"another process is writing to .*desk right now"):
             folder.observe(desk.month(3))
         assert folder.predict(desk.month(2)).classes  # readers need no lock
 
 
-def test_a_place_that_is_taken(folder: LearnerFolder, tmp_path: Path) -> None:
+def test_a_place_that_is_taken(folder: LearnerFolder, tmp_path) -> None:
     with pytest.raises(InputError, match="is there already"):
         LearnerFolder.new(folder.path)
     (tmp_path / "empty").mkdir()
@@ -192,9 +188,7 @@ def test_a_place_that_is_taken(folder: LearnerFolder, tmp_path: Path) -> None:
         LearnerFolder.new(tmp_path / "file" / "below")
 
 
-def test_numbers_that_are_not_finite_are_not_kept(
-    folder: LearnerFolder, desk: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_numbers_that_are_not_finite_are_not_kept(folder, desk, monkeypatch) -> None:
     from undrift.propagation.learner import Propagation
 
     before = contents(folder.path)
@@ -211,9 +205,7 @@ def test_numbers_that_are_not_finite_are_not_kept(
     assert contents(folder.path) == before
 
 
-def test_a_folder_whose_numbers_are_not_finite_is_not_opened(
-    folder: LearnerFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_whose_numbers_are_not_finite_is_not_opened(folder, monkeypatch) -> None:
     """Such as one whose checksums somebody made to fit."""
     version, state = store.current_with_state(folder.path)
     broken = {n: t * float("nan") for n, t in state.tensors.items() if t.is_floating_point()}
@@ -223,9 +215,7 @@ def test_a_folder_whose_numbers_are_not_finite_is_not_opened(
         folder.learner()
 
 
-def test_the_key_is_on_the_disk_before_anything_relies_on_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_key_is_on_the_disk_before_anything_relies_on_it(tmp_path, monkeypatch) -> None:
     sizes: list[int] = []
     real = os.fsync
 

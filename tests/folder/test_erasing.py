@@ -7,11 +7,8 @@ from unicodedata import normalize
 import pytest
 
 from tests.folder.conftest import QUICK
-from undrift import LearnerFolder
+from undrift import InputError, LearnerFolder
 from undrift.cli.app import start
-from undrift.errors import InputError
-
-Captured = pytest.CaptureFixture[str]
 
 
 def with_old_node(cells: list[list[str]]) -> None:
@@ -34,17 +31,17 @@ class Site:
 
 
 @pytest.fixture
-def site(desk: Any, tmp_path: Path) -> Site:
+def site(desk, tmp_path) -> Site:
     return Site(desk, tmp_path, remember=True)
 
 
 @pytest.fixture
-def unsure(desk: Any, tmp_path: Path) -> Site:
+def unsure(desk, tmp_path) -> Site:
     """A folder that keeps no hashes of ids."""
     return Site(desk, tmp_path, remember=False)
 
 
-def test_one_that_was_never_here(site: Site, capsys: Captured) -> None:
+def test_one_that_was_never_here(site: Site, capsys) -> None:
     before = site.folder.show().sha
     assert site.forget("a9-9") == 4
     told = capsys.readouterr().out
@@ -55,7 +52,7 @@ def test_one_that_was_never_here(site: Site, capsys: Captured) -> None:
     assert site.folder.show().sha == before
 
 
-def test_a_batch_that_lacks_it(site: Site, capsys: Captured) -> None:
+def test_a_batch_that_lacks_it(site: Site, capsys) -> None:
     before = site.folder.show().sha
     assert site.forget("a1-3", 3) == 5
     told = capsys.readouterr().out
@@ -68,7 +65,7 @@ def test_a_batch_that_lacks_it(site: Site, capsys: Captured) -> None:
     assert site.folder.show().sha == before
 
 
-def test_one_that_waits_and_is_erased(site: Site, capsys: Captured) -> None:
+def test_one_that_waits_and_is_erased(site: Site, capsys) -> None:
     assert site.forget("a1-3") == 6
     told = capsys.readouterr().out
     assert "not erased yet" in told
@@ -86,7 +83,7 @@ def test_one_that_waits_and_is_erased(site: Site, capsys: Captured) -> None:
 
 
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
-def test_an_id_in_another_form_is_found(desk: Any, tmp_path: Path, form: Any, capsys: Any) -> None:
+def test_an_id_in_another_form_is_found(desk, tmp_path, form: Any, capsys) -> None:
     def renamed(cells: list[list[str]]) -> None:
         cells[1][0] = normalize(form, "Zo\u00eb")
 
@@ -102,7 +99,7 @@ def test_an_id_in_another_form_is_found(desk: Any, tmp_path: Path, form: Any, ca
     assert ascii(normalize(form, "Zo\u00eb")) in capsys.readouterr().out
 
 
-def test_a_folder_without_hashes_says_that_it_cannot_tell(unsure: Site, capsys: Captured) -> None:
+def test_a_folder_without_hashes_says_that_it_cannot_tell(unsure: Site, capsys) -> None:
     assert unsure.forget("a1-3") == 6
     told = capsys.readouterr().out
     assert "nothing was erased" in told
@@ -116,15 +113,13 @@ def test_a_folder_without_hashes_says_that_it_cannot_tell(unsure: Site, capsys: 
     assert "cannot tell whether 2 batches" in told
 
 
-def test_without_hashes_all_batches_tell(unsure: Site, capsys: Captured) -> None:
+def test_without_hashes_all_batches_tell(unsure: Site, capsys) -> None:
     assert unsure.forget("a9-9", 1, 2, 3) == 4
     assert unsure.forget("a1-3", 1, 2, 3) == 0
     assert "no batch holds 'a1-3' now" in capsys.readouterr().out
 
 
-def test_batches_that_came_without_hashes_are_not_passed_over(
-    site: Site, desk: Any, tmp_path: Path
-) -> None:
+def test_batches_that_came_without_hashes_are_not_passed_over(site, desk, tmp_path) -> None:
     other = LearnerFolder.new(tmp_path / "site", like=site.folder)
     other.observe(desk.month(5))
     site.folder.merge(other)

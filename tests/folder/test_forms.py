@@ -24,13 +24,13 @@ def imported(files: Files, name: str, **how: Any) -> Path:
 
 
 @pytest.fixture
-def folder(desk: Any, tmp_path: Path) -> LearnerFolder:
+def folder(desk, tmp_path) -> LearnerFolder:
     made = LearnerFolder.new(tmp_path / "desk", settings={**QUICK, "fourier": 0})
     made.observe(desk.month(1))
     return made
 
 
-def test_tables_and_then_their_graph_folder(folder: LearnerFolder, desk: Any) -> None:
+def test_tables_and_then_their_graph_folder(folder: LearnerFolder, desk) -> None:
     before, papers = folder.show().sha, imported(desk.month(1), "papers")
     with pytest.raises(InputError, match=r"papers is in .*desk already"):
         folder.observe(papers)
@@ -44,23 +44,9 @@ def test_tables_and_then_their_graph_folder(folder: LearnerFolder, desk: Any) ->
         folder.observe(papers)
 
 
-def test_a_graph_folder_and_then_its_tables(folder: LearnerFolder, desk: Any) -> None:
-    files = desk.month(2, ["Mule", "fine"])
-    folder.observe(imported(files, "papers"), aliases={"Mule": "mule"})
-    mixed = {"rows": list(range(23, -1, -1)), "order": [3, 0, 1, 2, 6, 5, 4]}
-    shuffled = desk.month(2, ["Mule", "fine"], **mixed, name="s")
-    with pytest.raises(InputError, match=r"s-nodes.csv is in .*desk already"):
-        folder.observe(shuffled)
-    with pytest.raises(InputError, match="already"):
-        folder.observe(imported(files, "again"))
-    folder.observe(desk.month(3))
-
-
 @pytest.mark.parametrize("observed", ["tables", "folder"])
 @pytest.mark.parametrize("forgotten", ["tables", "folder"])
-def test_either_form_is_forgotten_by_either(
-    folder: LearnerFolder, desk: Any, observed: str, forgotten: str
-) -> None:
+def test_either_form_is_forgotten_by_either(folder, desk, observed, forgotten) -> None:
     without = like(folder, "without")
     without.observe(desk.month(1))
     files = desk.month(2, ["takeover", "skimming"])
@@ -82,7 +68,7 @@ def test_either_form_is_forgotten_by_either(
         folder.forget(papers)
 
 
-def test_a_node_of_a_graph_folder_goes_by_its_tables(folder: LearnerFolder, desk: Any) -> None:
+def test_a_node_of_a_graph_folder_goes_by_its_tables(folder: LearnerFolder, desk) -> None:
     files = desk.month(2)
     papers = imported(files, "papers")
     folder.observe(papers)
@@ -95,9 +81,7 @@ def test_a_node_of_a_graph_folder_goes_by_its_tables(folder: LearnerFolder, desk
     assert_same(folder, clean, desk.month(1))
 
 
-def test_the_verbs_of_python_take_a_graph_folder(
-    folder: LearnerFolder, desk: Any, tmp_path: Path
-) -> None:
+def test_the_verbs_of_python_take_a_graph_folder(folder, desk, tmp_path) -> None:
     files = desk.month(2)
     papers = imported(files, "papers")
     before = LearnerFolder.new(tmp_path / "before", like=folder)
@@ -139,9 +123,7 @@ def rewritten(files: Files, change: Callable[[list[str]], list[str]], name: str)
 @pytest.mark.parametrize(
     ("stem", "directed"), [("a1-", False), ("", True), (17 * "9", False), ("-7", True)]
 )
-def test_both_forms_have_one_hash(
-    folder: LearnerFolder, desk: Any, stem: str, directed: bool
-) -> None:
+def test_both_forms_have_one_hash(folder, desk, stem, directed) -> None:
     def renamed(row: list[str]) -> list[str]:
         return [cell.replace("a1-", stem).replace("a0-", "9000") for cell in row]
 
@@ -158,7 +140,7 @@ def test_both_forms_have_one_hash(
 
 
 @pytest.mark.parametrize("what", ["feature", "label", "id", "edge", "name of a column"])
-def test_any_difference_is_another_hash(folder: LearnerFolder, desk: Any, what: str) -> None:
+def test_any_difference_is_another_hash(folder: LearnerFolder, desk, what: str) -> None:
     def changed(cells: list[list[str]]) -> None:
         if what == "feature":
             cells[3][4] = "0.1250001"

@@ -8,7 +8,6 @@ from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
-import pytest
 
 from tests.folder.conftest import written
 from undrift import LearnerFolder
@@ -57,9 +56,7 @@ def found_in(folder: Path) -> list[str]:
     return told
 
 
-def test_no_verb_writes_anything_per_node(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_verb_writes_anything_per_node(tmp_path, capsys, monkeypatch) -> None:
     data = tmp_path / "data"
     data.mkdir()
     scratch = tmp_path / "scratch"
@@ -102,9 +99,7 @@ def test_no_verb_writes_anything_per_node(
     assert [len(found_in(folder)) for folder in (desk, site)] == [1, 1]
 
 
-def test_a_state_that_a_killed_process_left_goes_with_the_next_command(
-    desk: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_state_that_a_killed_process_left_goes_with_the_next_command(desk, tmp_path, monkeypatch):
     quick = {"gamma": 0.1, "hops": 2, "fourier": 0}
     folder = LearnerFolder.new(tmp_path / "desk", settings=quick)
     folder.observe(desk.month(1))
@@ -128,7 +123,7 @@ def test_a_state_that_a_killed_process_left_goes_with_the_next_command(
         assert states() == 1
 
 
-def test_hashes_of_ids_are_kept_where_asked_for_alone(desk: Any, tmp_path: Path) -> None:
+def test_hashes_of_ids_are_kept_where_asked_for_alone(desk, tmp_path) -> None:
     for remember in (True, False):
         how: Any = {"settings": {"hops": 2, "fourier": 0}, "remember_nodes": remember}
         folder = LearnerFolder.new(tmp_path / str(remember), **how)

@@ -1,8 +1,5 @@
 """What a folder says of nodes that look like no known class."""
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -25,35 +22,28 @@ def batch(kinds: list[int], hidden: tuple[int, ...] = (), seed: int = 0) -> Grap
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> LearnerFolder:
+def folder(tmp_path) -> LearnerFolder:
     made = LearnerFolder.new(tmp_path / "desk", settings={"hops": 2})
     assert made.observe(batch([0, 1, 2])).line.noticed is None  # nothing was known before
     return made
 
 
-def test_a_kind_without_labels_is_counted_before_the_batch_is_learned(
-    folder: LearnerFolder,
-) -> None:
+def test_a_kind_without_labels_is_counted_before_the_batch_is_learned(folder) -> None:
     calm = folder.observe(batch([0, 1, 2], seed=1)).line.noticed
-    assert calm is not None
     assert (calm.unlabelled, calm.rate) == (24, RATE)
     assert calm.strange < 5
     step = folder.observe(batch([0, 3], hidden=(3,), seed=2))
     noticed = step.line.noticed
-    assert noticed is not None
     assert noticed.unlabelled == 48
     assert noticed.strange > 35
     # a class that comes with its labels is judged by what was known before it
     new = folder.observe(batch([0, 4], seed=3)).line.noticed
-    assert new is not None
     assert new.strange > 6
     told = sentences(noticed)[0]
     assert told.startswith(
         f"{noticed.strange} of 48 unlabelled nodes look like no known class; 2.4"
     )
     foretold = folder.history()[-1].foretold
-    assert foretold is not None
-    assert foretold.detected is not None
     assert foretold.detected > 0.5
     card = (folder.path / "README.md").read_text()
     assert f"{new.strange} of 16 unlabelled nodes look like no known class" in card
@@ -62,7 +52,7 @@ def test_a_kind_without_labels_is_counted_before_the_batch_is_learned(
     assert folder.history()[-1].rows == sum(held.rows for held in folder.show().record.batches)
 
 
-def test_unknown_nodes_and_their_groups(folder: LearnerFolder, tmp_path: Path) -> None:
+def test_unknown_nodes_and_their_groups(folder: LearnerFolder, tmp_path) -> None:
     asked = batch([0, 3, 1], seed=5)
     found = folder.predict(asked, unknown=RATE, groups=True)
     frame, learner = found.to_frame(), folder.learner()
@@ -95,9 +85,7 @@ def test_unknown_nodes_and_their_groups(folder: LearnerFolder, tmp_path: Path) -
         ("propagation", {"epsilon": 5.0, "delta": 1e-5, "class_list": ["0", "1", "2"]}),
     ],
 )
-def test_where_it_cannot_be_told_nothing_is_said_and_asking_is_refused(
-    method: str, settings: dict[str, Any], tmp_path: Path
-) -> None:
+def test_where_it_cannot_be_told_nothing_is_said_and_asking_is_refused(method, settings, tmp_path):
     folder = LearnerFolder.new(tmp_path / "desk", method, settings=settings)
     line = folder.observe(batch([0, 1])).line
     if method == "propagation":

@@ -25,11 +25,11 @@ def write(path: Path, columns: dict[str, list[Any]]) -> Path:
 
 
 @pytest.fixture
-def ward(tmp_path: Path) -> LearnerFolder:
+def ward(tmp_path) -> LearnerFolder:
     return LearnerFolder.new(tmp_path / "ward", settings={"gamma": 0.1, "hops": 2})
 
 
-def test_a_patient_is_erased_as_if_he_never_came(ward: LearnerFolder, tmp_path: Path) -> None:
+def test_a_patient_is_erased_as_if_he_never_came(ward: LearnerFolder, tmp_path) -> None:
     columns = table(30)
     whole = write(tmp_path / "a.csv", columns)
     left = write(tmp_path / "left.csv", some(columns, [i for i in range(30) if i != 7]))
@@ -50,9 +50,7 @@ def test_a_patient_is_erased_as_if_he_never_came(ward: LearnerFolder, tmp_path: 
     assert like(ward, "third").learner().encoding_ == ward.learner().encoding_
 
 
-def test_a_table_counts_once_however_its_rows_are_linked(
-    ward: LearnerFolder, tmp_path: Path
-) -> None:
+def test_a_table_counts_once_however_its_rows_are_linked(ward, tmp_path) -> None:
     file = write(tmp_path / "a.csv", table(24))
     ward.observe(file, **READING)
     other = like(ward, "other")
@@ -72,9 +70,7 @@ def test_a_table_counts_once_however_its_rows_are_linked(
 
 
 @pytest.mark.parametrize("remember", [True, False])
-def test_who_goes_by_a_number_is_not_said_to_be_out(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], remember: bool
-) -> None:
+def test_who_goes_by_a_number_is_not_said_to_be_out(tmp_path, capsys, remember: bool) -> None:
     columns = table(30)
     folder = LearnerFolder.new(tmp_path / "n1", remember_nodes=remember)
     frame = pytest.importorskip("pandas").DataFrame(columns).set_index("id")
@@ -97,7 +93,7 @@ def test_who_goes_by_a_number_is_not_said_to_be_out(
     assert (found.outcome, found.step) == ("unsure", None)
 
 
-def test_a_graph_of_several_batches_has_no_name(tmp_path: Path) -> None:
+def test_a_graph_of_several_batches_has_no_name(tmp_path) -> None:
     folder, many = LearnerFolder.new(tmp_path / "graphs", least_rows=1), some_graphs(8)
     first, second = (many.subset(range(k, k + 4)) for k in (0, 4))
     folder.observe(first)
@@ -110,9 +106,7 @@ def test_a_graph_of_several_batches_has_no_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("beside", [True, False])
-def test_sites_agree_before_they_have_data(
-    ward: LearnerFolder, tmp_path: Path, beside: bool
-) -> None:
+def test_sites_agree_before_they_have_data(ward, tmp_path, beside) -> None:
     first, second = (write(tmp_path / f"{i}.csv", table(24, i)) for i in range(2))
     ward.observe(first, **READING)
     odd = dict(reversed(table(24, 2).items()))  # columns in another order, and new values
@@ -133,7 +127,7 @@ def test_sites_agree_before_they_have_data(
     assert "site: arm | head | leg" in (ward.path / "README.md").read_text()
 
 
-def test_categories_may_be_whole_numbers_and_a_range_is_no_list(tmp_path: Path) -> None:
+def test_categories_may_be_whole_numbers_and_a_range_is_no_list(tmp_path) -> None:
     (tmp_path / "cs.json").write_text('{"sign": [1, 2, 3]}')
     LearnerFolder.new(tmp_path / "cs", scale=tmp_path / "cs.json")
     again = LearnerFolder(tmp_path / "cs")
@@ -144,9 +138,7 @@ def test_categories_may_be_whole_numbers_and_a_range_is_no_list(tmp_path: Path) 
     assert not (tmp_path / "odd").exists()
 
 
-def test_columns_that_are_none_and_values_that_are_new(
-    ward: LearnerFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_columns_that_are_none_and_values_that_are_new(ward, tmp_path, capsys) -> None:
     rising = {"patient": list(range(7000, 7030)), **table(30)}
     notes = ward.observe(write(tmp_path / "a.csv", rising), **READING).notes
     assert any(
@@ -171,7 +163,7 @@ def test_columns_that_are_none_and_values_that_are_new(
     assert not any("looks like an id" in note for note in notes)
 
 
-def test_tables_with_and_without_edges_do_not_mix(ward: LearnerFolder, tmp_path: Path) -> None:
+def test_tables_with_and_without_edges_do_not_mix(ward: LearnerFolder, tmp_path) -> None:
     file = write(tmp_path / "a.csv", table(24))
     ward.observe(file, **READING)
     with pytest.raises(InputError, match="learned tables without edges"):
@@ -193,9 +185,7 @@ def test_tables_with_and_without_edges_do_not_mix(ward: LearnerFolder, tmp_path:
         noisy.observe(file, **READING)
 
 
-def test_the_command_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_line(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     for seed in range(2):
         columns = table(24, seed)

@@ -1,5 +1,4 @@
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,9 +24,7 @@ def rows(made: Predictions) -> list[tuple[object, ...]]:
 @pytest.mark.parametrize("every", [False, True])
 @pytest.mark.parametrize("name", ["p.CSV", "p.parquet"])
 @pytest.mark.parametrize("ids", [["a", "007"], [12, 3]])
-def test_a_file_says_what_was_predicted(
-    tmp_path: Path, name: str, ids: list[object], every: bool
-) -> None:
+def test_a_file_says_what_was_predicted(tmp_path, name, ids, every) -> None:
     path = tmp_path / "new" / name
     found(ids).write(path, probabilities=every)
     more = [f"p_{each}" for each in NAMES] if every else []
@@ -66,7 +63,7 @@ def test_one_class_has_no_runner_up_and_two_have_the_other() -> None:
     assert rows(found([4, 9], classes=2))[1] == (9, NAMES[1], 0.3, "mule")
 
 
-def test_without_probabilities_the_column_is_empty_and_there_is_no_table(tmp_path: Path) -> None:
+def test_without_probabilities_the_column_is_empty_and_there_is_no_table(tmp_path) -> None:
     made = found(["a", "b"], probable=False)
     assert made.probabilities is None
     with pytest.raises(InputError, match=r"no probabilities.*propagation"):
@@ -78,7 +75,7 @@ def test_without_probabilities_the_column_is_empty_and_there_is_no_table(tmp_pat
         made.write(tmp_path / "p.xlsx")
 
 
-def test_classes_that_differ_by_case_keep_their_columns(tmp_path: Path) -> None:
+def test_classes_that_differ_by_case_keep_their_columns(tmp_path) -> None:
     made = Predictions.of(np.array(["a"]), RANKING[:1], ["fine", "Mule", "mule"], probable=True)
     assert repr(made) == "Predictions(1 node, 3 classes)"  # short, of a million nodes too
     made.write(tmp_path / "p.parquet", probabilities=True)
@@ -86,9 +83,7 @@ def test_classes_that_differ_by_case_keep_their_columns(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["p.csv", "p.parquet"])
-def test_an_unknown_node_has_the_word_and_the_class_it_would_have(
-    tmp_path: Path, name: str
-) -> None:
+def test_an_unknown_node_has_the_word_and_the_class_it_would_have(tmp_path, name) -> None:
     novelty = torch.tensor([0.2, 0.96], dtype=torch.float64)
     how: Any = {"probable": True, "novelty": novelty, "unknown": 0.05}
     made = Predictions.of(np.array(["a", "b"]), RANKING, NAMES, **how)

@@ -43,7 +43,7 @@ def made(place: Path, epsilon: float, batch: Any, **more: Any) -> LearnerFolder:
 
 
 @pytest.fixture
-def noise(monkeypatch: pytest.MonkeyPatch) -> Any:
+def noise(monkeypatch) -> Any:
     """`noise(k)`: the secrets of noise are those of game k, so that a test is the same again."""
 
     def choose(game: int) -> None:
@@ -91,13 +91,13 @@ def most(epsilon: float) -> float:
 
 
 @pytest.mark.parametrize("classes", [(), ("bot", "bot"), ("bot", " bot "), ("", "bot")])
-def test_a_private_folder_needs_its_list_of_classes(tmp_path: Path, classes: Any) -> None:
+def test_a_private_folder_needs_its_list_of_classes(tmp_path, classes: Any) -> None:
     with pytest.raises(InputError, match="class_list"):
         LearnerFolder.new(tmp_path / "x", settings={"epsilon": 1.0, "class_list": classes})
     assert not (tmp_path / "x").exists()
 
 
-def test_labels_outside_the_list_are_refused_before_anything_is_learned(tmp_path: Path) -> None:
+def test_labels_outside_the_list_are_refused_before_anything_is_learned(tmp_path) -> None:
     folder = LearnerFolder.new(tmp_path / "x", settings={"epsilon": 1.0, "class_list": NAMES[1:]})
     with pytest.raises(InputError, match=r"'account'.*class_list"):
         folder.observe(tables(tmp_path, odd_one=True))
@@ -138,7 +138,7 @@ def masked(text: str) -> str:
 
 @pytest.mark.parametrize("level", ["node", "row"])
 def test_no_byte_that_leaves_depends_on_a_node_but_through_the_release(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: str
+    tmp_path, monkeypatch, level: str
 ) -> None:
     """The release itself is held fixed: all else must be the same with and without a node."""
 
@@ -165,7 +165,7 @@ def test_no_byte_that_leaves_depends_on_a_node_but_through_the_release(
     assert worlds[0] == worlds[1]
 
 
-def test_sites_with_a_person_in_common_do_not_merge(tmp_path: Path) -> None:
+def test_sites_with_a_person_in_common_do_not_merge(tmp_path) -> None:
     one = made(tmp_path / "one", 2.0, tables(tmp_path, odd_one=False), remember_nodes=True)
     two, three = (
         LearnerFolder.new(tmp_path / name, like=one, remember_nodes=True) for name in "23"
@@ -183,7 +183,7 @@ def test_sites_with_a_person_in_common_do_not_merge(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["neither remembers", "one remembers", "another key"])
-def test_what_nobody_can_check_a_merge_says_that_it_assumes(tmp_path: Path, how: str) -> None:
+def test_what_nobody_can_check_a_merge_says_that_it_assumes(tmp_path, how: str) -> None:
     remember = how != "neither remembers"
     one = made(tmp_path / "one", 2.0, tables(tmp_path, odd_one=False), remember_nodes=remember)
     if how == "another key":  # whatever decides rows is public: no sibling is needed
@@ -198,9 +198,7 @@ def test_what_nobody_can_check_a_merge_says_that_it_assumes(tmp_path: Path, how:
     assert "it is assumed" in (one.path / "README.md").read_text()
 
 
-def test_a_class_that_only_noise_found_merges(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_class_that_only_noise_found_merges(tmp_path, monkeypatch) -> None:
     """Its name is in the list, whether or not anyone had it."""
     one = made(tmp_path / "one", 2.0, tables(tmp_path, odd_one=False))
     two = LearnerFolder.new(tmp_path / "two", like=one)
@@ -233,9 +231,7 @@ def killed_before_head(folder: LearnerFolder, batch: Any, monkeypatch: pytest.Mo
     return left
 
 
-def test_what_a_kill_left_behind_is_what_the_retry_writes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_kill_left_behind_is_what_the_retry_writes(tmp_path, monkeypatch) -> None:
     """With fresh noise in the retry the mean of both files would tell more than epsilon allows."""
     batch = tables(tmp_path, odd_one=True)
     folder = LearnerFolder.new(tmp_path / "desk", settings={**QUICK, "epsilon": 1.0})
@@ -246,9 +242,7 @@ def test_what_a_kill_left_behind_is_what_the_retry_writes(
     assert all(torch.equal(left.tensors[k], again.tensors[k]) for k in again.tensors)
 
 
-def test_the_key_of_a_noise_is_there_before_it_and_gone_after_the_step(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_key_of_a_noise_is_there_before_it_and_gone_after_the_step(tmp_path, monkeypatch):
     batch = tables(tmp_path, odd_one=True)
     folder = LearnerFolder.new(tmp_path / "desk", settings={**QUICK, "epsilon": 1.0})
     assert not (folder.path / releases.BEGUN).exists()
@@ -267,9 +261,7 @@ def test_the_key_of_a_noise_is_there_before_it_and_gone_after_the_step(
     assert not (folder.path / releases.BEGUN).exists()
 
 
-def test_another_batch_with_a_node_of_one_that_was_begun_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_batch_with_a_node_of_one_that_was_begun_is_refused(tmp_path, monkeypatch) -> None:
     settings = {**QUICK, "epsilon": 1.0}
     folder = LearnerFolder.new(tmp_path / "desk", settings=settings, remember_nodes=True)
     killed_before_head(folder, tables(tmp_path, odd_one=False), monkeypatch)
@@ -282,7 +274,7 @@ def test_another_batch_with_a_node_of_one_that_was_begun_is_refused(
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 8.0, 20.0, 1e6])
-def test_guards_follow_what_epsilon_still_allows(tmp_path: Path, epsilon: float) -> None:
+def test_guards_follow_what_epsilon_still_allows(tmp_path, epsilon: float) -> None:
     folder = LearnerFolder.new(tmp_path / "desk", settings={**QUICK, "epsilon": epsilon})
     batch = tables(tmp_path, odd_one=True)
     if best_attack(epsilon, 1e-6) <= MOST_RIGHT:
@@ -303,14 +295,14 @@ def test_guards_follow_what_epsilon_still_allows(tmp_path: Path, epsilon: float)
             folder.learner().save(tmp_path / "saved")
 
 
-def test_all_ones_are_a_finite_normal_number(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_ones_are_a_finite_normal_number(monkeypatch) -> None:
     monkeypatch.setattr(release.os, "urandom", lambda n: b"\xff" * n)
     assert 8 < float(release.system_normal(1)[0]) < 9
     monkeypatch.setattr(release.os, "urandom", lambda n: b"\x00" * n)
     assert -9 < float(release.system_normal(1)[0]) < -8
 
 
-def test_the_history_says_what_was_spent(desk: Any, tmp_path: Path) -> None:
+def test_the_history_says_what_was_spent(desk, tmp_path) -> None:
     folder = LearnerFolder.new(tmp_path / "desk", settings=NOISY)
     folder.observe(desk.month(1))
     (note,) = [note for note in folder.observe(desk.month(2)).notes if "unknown nodes" in note]
@@ -322,7 +314,7 @@ def test_the_history_says_what_was_spent(desk: Any, tmp_path: Path) -> None:
     assert folder.verify() == []
 
 
-def test_a_batch_and_a_node_are_released_once(desk: Any, tmp_path: Path) -> None:
+def test_a_batch_and_a_node_are_released_once(desk, tmp_path) -> None:
     folder = LearnerFolder.new(tmp_path / "desk", settings=NOISY, remember_nodes=True)
     folder.observe(desk.month(1))
     with pytest.raises(InputError, match="already"):
@@ -337,7 +329,7 @@ def test_a_batch_and_a_node_are_released_once(desk: Any, tmp_path: Path) -> None
     assert folder.learner().account_.releases == 2  # type: ignore[attr-defined]
 
 
-def test_a_release_cannot_be_forgotten(desk: Any, tmp_path: Path) -> None:
+def test_a_release_cannot_be_forgotten(desk, tmp_path) -> None:
     folder = LearnerFolder.new(tmp_path / "desk", settings=NOISY)
     folder.observe(desk.month(1))
     with pytest.raises(InputError, match=r"cannot forget.*is out"):
@@ -349,9 +341,7 @@ def test_a_release_cannot_be_forgotten(desk: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
-def test_columns_of_the_export_do_not_tell_which_classes_came(
-    tmp_path: Path, noise: Any, epsilon: float
-) -> None:
+def test_columns_of_the_export_do_not_tell_which_classes_came(tmp_path, noise, epsilon) -> None:
     def exported(folder: LearnerFolder) -> Any:
         folder.export(tmp_path / "out.safetensors")
         return undrift.load(tmp_path / "out.safetensors")
@@ -360,9 +350,7 @@ def test_columns_of_the_export_do_not_tell_which_classes_came(
     assert found <= most(epsilon)
 
 
-def test_the_noise_of_these_tests_is_the_only_thing_that_protects(
-    tmp_path: Path, noise: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_noise_of_these_tests_is_the_only_thing_that_protects(tmp_path, noise, monkeypatch):
     """With a hundredth of the noise the same attack is nearly always right."""
     real = Mechanism.sigma
     monkeypatch.setattr(Mechanism, "sigma", lambda self, d, c: real(self, d, c) / 100)
@@ -372,7 +360,7 @@ def test_the_noise_of_these_tests_is_the_only_thing_that_protects(
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_what_a_kill_left_behind_tells_no_more_than_the_retry(
-    tmp_path: Path, noise: Any, monkeypatch: pytest.MonkeyPatch, epsilon: float
+    tmp_path, noise: Any, monkeypatch, epsilon: float
 ) -> None:
     """With fresh noise in the retry the mean of both files would tell more than epsilon allows."""
     batches = [tables(tmp_path, odd_one=odd) for odd in (False, True)]

@@ -1,14 +1,12 @@
 """A recommender in a folder: who is forgotten, what leaves, and what is refused."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from undrift import InputError, LearnerFolder
 from undrift.cli.app import start
-from undrift.folder import kinds
-from undrift.folder.recommender import RecommenderFolder
+from undrift.folder import RecommenderFolder, kinds
 from undrift.learners.registry import RECOMMENDERS, method_class
 from undrift.privacy.rare import audit_items
 from undrift.recommend import Ease, NextItem, as_interactions
@@ -26,7 +24,7 @@ HOW: Any = {"in_order": True, "user": "user"}
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> RecommenderFolder:
+def shop(tmp_path) -> RecommenderFolder:
     made = RecommenderFolder.new(tmp_path / "shop", remember_nodes=True)
     made.observe(OFTEN, **HOW)
     return made
@@ -52,7 +50,7 @@ def test_somebody_is_forgotten_as_if_never_there(shop: RecommenderFolder, who: s
     assert shop.learner().sessions_ == 2
 
 
-def test_a_table_of_before_an_erasure_is_known(shop: RecommenderFolder, tmp_path: Path) -> None:
+def test_a_table_of_before_an_erasure_is_known(shop: RecommenderFolder, tmp_path) -> None:
     plain = RecommenderFolder.new(tmp_path / "plain")  # without hashes of names
     plain.observe(OFTEN, **HOW)
     for who in ("user u0", "item d", "session s3"):
@@ -68,7 +66,7 @@ def test_a_table_of_before_an_erasure_is_known(shop: RecommenderFolder, tmp_path
         plain.forget(OFTEN)
 
 
-def test_a_batch_is_found_by_the_columns_it_was_read_with(tmp_path: Path) -> None:
+def test_a_batch_is_found_by_the_columns_it_was_read_with(tmp_path) -> None:
     shop = RecommenderFolder.new(tmp_path / "shop", remember_nodes=True)
     march = OFTEN | {"month": [3] * len(OFTEN["item"])}
     april = clicks("bc", start=20, user="v")
@@ -90,7 +88,7 @@ def test_a_batch_is_found_by_the_columns_it_was_read_with(tmp_path: Path) -> Non
     assert (held.users, held.columns["period"], held.columns["session"]) == (True, None, "session")
 
 
-def test_batches_read_without_users_cannot_tell(tmp_path: Path, capsys: Any) -> None:
+def test_batches_read_without_users_cannot_tell(tmp_path, capsys) -> None:
     shop = RecommenderFolder.new(tmp_path / "shop", remember_nodes=True)
     april = clicks("bc", start=20)
     assert not shop.observe(OFTEN, in_order=True).notes
@@ -110,9 +108,7 @@ def test_batches_read_without_users_cannot_tell(tmp_path: Path, capsys: Any) -> 
     assert shop.forget_node("session s99").outcome == "never here"  # of sessions all can tell
 
 
-def test_what_leaves_is_guarded_and_the_folder_goes_on(
-    shop: RecommenderFolder, tmp_path: Path
-) -> None:
+def test_what_leaves_is_guarded_and_the_folder_goes_on(shop, tmp_path) -> None:
     found = shop.audit()
     assert found.broken[0] == "items: 1 of 4 with fewer than 5 sessions"
     assert found.broken[1] == "pairs: 2 of 5 with fewer than 5 sessions"
@@ -123,7 +119,7 @@ def test_what_leaves_is_guarded_and_the_folder_goes_on(
 
 
 @pytest.mark.parametrize("name", RECOMMENDERS.names())
-def test_each_recommender_lives_in_a_folder(name: str, tmp_path: Path) -> None:
+def test_each_recommender_lives_in_a_folder(name: str, tmp_path) -> None:
     shop = RecommenderFolder.new(tmp_path / "shop", name)
     assert "(attacks: none tried)" in shop.audit().verdict  # nothing was observed
     shop.observe(OFTEN, **HOW)
@@ -142,7 +138,7 @@ def test_a_step_that_was_taken_is_not_an_error(shop: RecommenderFolder, monkeypa
     assert shop.learner().sessions_ == taken.sessions_ + 1
 
 
-def test_age_counts_in_batches_where_no_period_is_named(tmp_path: Path) -> None:
+def test_age_counts_in_batches_where_no_period_is_named(tmp_path) -> None:
     shop = RecommenderFolder.new(tmp_path / "shop", settings={"half_life": 1.0})
     old, new = clicks("ab", "ba"), clicks("ac", "ca", start=5)
     shop.observe(old, in_order=True)
@@ -159,9 +155,7 @@ def test_age_counts_in_batches_where_no_period_is_named(tmp_path: Path) -> None:
         assert dict(found.recommend([name])) == pytest.approx(dict(wanted.recommend([name])))
 
 
-def test_sister_shops_merge_and_count_nothing_twice(
-    shop: RecommenderFolder, tmp_path: Path
-) -> None:
+def test_sister_shops_merge_and_count_nothing_twice(shop, tmp_path) -> None:
     sister = RecommenderFolder.new(tmp_path / "sister", like=shop)
     sister.observe(OFTEN)
     with pytest.raises(InputError, match="shares 1 of its batches"):
@@ -175,7 +169,7 @@ def test_sister_shops_merge_and_count_nothing_twice(
         shop.merge(other)
 
 
-def test_each_mistake_gets_one_sentence(shop: RecommenderFolder, tmp_path: Path) -> None:
+def test_each_mistake_gets_one_sentence(shop: RecommenderFolder, tmp_path) -> None:
     with pytest.raises(InputError, match=r"is in .* already"):
         shop.observe(OFTEN)
     with pytest.raises(InputError, match="learns from sessions, not from nodes"):

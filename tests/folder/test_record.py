@@ -1,20 +1,11 @@
 """The history: completed once, cut where it was torn, refused where it cannot have led here."""
 
 from hashlib import sha256
-from pathlib import Path
 
 import pytest
 
 from undrift.errors import InputError
-from undrift.folder.record import (
-    HISTORY,
-    Entry,
-    Line,
-    complete,
-    last_hash,
-    now,
-    read_history,
-)
+from undrift.folder.record import HISTORY, Entry, Line, complete, last_hash, now, read_history
 
 
 def entry(step: int, **more: object) -> Entry:
@@ -22,7 +13,7 @@ def entry(step: int, **more: object) -> Entry:
 
 
 @pytest.fixture
-def second(tmp_path: Path) -> Entry:
+def second(tmp_path) -> Entry:
     """The second of two steps that are written down."""
     assert complete(tmp_path, entry(0), "s0") == "history.jsonl: the line of step 0"
     made = entry(1, parent="s0", previous=last_hash(tmp_path))
@@ -30,7 +21,7 @@ def second(tmp_path: Path) -> Entry:
     return made
 
 
-def test_a_history_is_completed_once(tmp_path: Path, second: Entry) -> None:
+def test_a_history_is_completed_once(tmp_path, second: Entry) -> None:
     before = (tmp_path / HISTORY).read_bytes()
     for dry in (False, True):
         assert complete(tmp_path, second, "s1", dry=dry) is None
@@ -52,9 +43,7 @@ def test_a_history_is_completed_once(tmp_path: Path, second: Entry) -> None:
         (entry(1, parent="s0", nodes=5), "s1", "step 1 is not what the state says"),
     ],
 )
-def test_a_history_that_cannot_have_led_here(
-    tmp_path: Path, second: Entry, wrong: Entry, result: str, why: str
-) -> None:
+def test_a_history_that_cannot_have_led_here(tmp_path, second, wrong, result, why) -> None:
     before = (tmp_path / HISTORY).read_bytes()
     with pytest.raises(InputError, match=why):
         complete(tmp_path, wrong, result)
@@ -63,7 +52,7 @@ def test_a_history_that_cannot_have_led_here(
         complete(tmp_path / "elsewhere", entry(1, parent="s0"), "s1")
 
 
-def test_a_chain_that_is_broken(tmp_path: Path, second: Entry) -> None:
+def test_a_chain_that_is_broken(tmp_path, second: Entry) -> None:
     path = tmp_path / HISTORY
     one, two = path.read_bytes().splitlines(keepends=True)
     other = entry(1, parent="s5", previous=sha256(one[:-1]).hexdigest())

@@ -58,7 +58,7 @@ def trial(place: Path, extra: str, **how: Any) -> float:
 
 
 @pytest.mark.parametrize("extra", EXTRA)
-def test_a_column_that_tells_nothing_costs_nothing(extra: str, tmp_path: Path) -> None:
+def test_a_column_that_tells_nothing_costs_nothing(extra: str, tmp_path) -> None:
     without = trial(tmp_path / "without", "")
     scaled = trial(tmp_path / "with", extra)
     before = trial(tmp_path / "as it was", extra, scale="none")
@@ -85,9 +85,7 @@ def parts(files: Files, place: Path) -> list[Files]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_comes_after_the_first_batch_equals_one_training(
-    seed: int, tmp_path: Path
-) -> None:
+def test_whatever_comes_after_the_first_batch_equals_one_training(seed, tmp_path) -> None:
     """Any order, batches in parts, a correction, and the first batch forgotten."""
     rng = random.Random(seed)
     months = [shop(tmp_path, m, "price_in_cents", nodes=60) for m in range(5)]
@@ -116,7 +114,7 @@ def test_whatever_comes_after_the_first_batch_equals_one_training(
         assert torch.allclose(mine, tensor, rtol=1e-9, atol=1e-9 * float(tensor.abs().max())), name
 
 
-def test_the_learner_alone_answers_as_its_folder(tmp_path: Path) -> None:
+def test_the_learner_alone_answers_as_its_folder(tmp_path) -> None:
     folder = LearnerFolder.new(tmp_path / "desk")
     folder.observe(shop(tmp_path, 0, "unix_time"))
     asked = folder.read(shop(tmp_path, 1, "unix_time"))
@@ -129,17 +127,16 @@ def test_the_learner_alone_answers_as_its_folder(tmp_path: Path) -> None:
         assert learner.clone().scaling_ is None
 
 
-def test_an_audit_makes_rows_as_they_were_summed(tmp_path: Path) -> None:
+def test_an_audit_makes_rows_as_they_were_summed(tmp_path) -> None:
     folder = LearnerFolder.new(tmp_path / "desk", settings={"rank": 0, "sketch": 0, "fourier": 0})
     batch = folder.read(shop(tmp_path, 0, "price_in_cents"))
     folder.observe(batch)
     (kept, *_) = kept_sums(folder.learner())
     rows = kept.rows(batch.graph, torch.arange(batch.graph.num_nodes))
-    assert kept.gram is not None
     assert torch.allclose(rows.T @ rows, kept.gram, atol=1e-9)
 
 
-def test_graphs_without_names_are_left_and_noted(tmp_path: Path) -> None:
+def test_graphs_without_names_are_left_and_noted(tmp_path) -> None:
     rng = np.random.default_rng(0)
     features = np.column_stack([rng.normal(size=(40, 4)), rng.lognormal(8, 1, 40)])
     graph = Graph.from_arrays(features, [], np.arange(40) % 2)
@@ -157,13 +154,12 @@ def test_graphs_without_names_are_left_and_noted(tmp_path: Path) -> None:
     assert not [note for note in quiet.notes if "--scale" in note]
 
 
-def test_a_file_of_public_ranges(tmp_path: Path) -> None:
+def test_a_file_of_public_ranges(tmp_path) -> None:
     told = {"price_in_cents": {"low": 0, "high": 20_000}, "x0": {"centre": 1, "spread": 2}}
     (tmp_path / "ranges.json").write_text(json.dumps(told), encoding="utf-8")
     folder = LearnerFolder.new(tmp_path / "desk", scale=tmp_path / "ranges.json")
     folder.observe(shop(tmp_path, 0, "price_in_cents"))
     scaling = folder.learner().scaling_
-    assert scaling is not None
     assert (scaling.centre[0], scaling.spread[0]) == (1, 2)
     assert (scaling.centre[-1], scaling.spread[-1]) == (10_000, 10_000)
     assert (scaling.centre[1], scaling.spread[1]) == (0, 1)  # one that is not named stays
@@ -177,7 +173,7 @@ def test_a_file_of_public_ranges(tmp_path: Path) -> None:
     ("text", "match"),
     [("{", "not valid JSON"), ("[1]", "must name columns"), ('{"x0": 3}', "'x0'.*low")],
 )
-def test_a_file_that_is_none_is_refused(text: str, match: str, tmp_path: Path) -> None:
+def test_a_file_that_is_none_is_refused(text: str, match: str, tmp_path) -> None:
     (tmp_path / "ranges.json").write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=match):
         LearnerFolder.new(tmp_path / "desk", scale=str(tmp_path / "ranges.json"))
@@ -186,7 +182,7 @@ def test_a_file_that_is_none_is_refused(text: str, match: str, tmp_path: Path) -
     assert not (tmp_path / "desk").exists()
 
 
-def test_with_epsilon_nothing_of_a_batch_decides_it(tmp_path: Path) -> None:
+def test_with_epsilon_nothing_of_a_batch_decides_it(tmp_path) -> None:
     settings: dict[str, Any] = {
         "epsilon": 8.0,
         "class_list": tuple(f"k{k}" for k in range(CLASSES)),
@@ -203,11 +199,10 @@ def test_with_epsilon_nothing_of_a_batch_decides_it(tmp_path: Path) -> None:
     step = given.observe(shop(tmp_path, 0, "price_in_cents"))
     assert not [note for note in step.notes if "--scale" in note]
     scaling = given.learner().scaling_
-    assert scaling is not None
     assert scaling.spread[-1] == 10_000
 
 
-def test_a_graph_folder_is_scaled_as_its_tables_are(tmp_path: Path) -> None:
+def test_a_graph_folder_is_scaled_as_its_tables_are(tmp_path) -> None:
     files = shop(tmp_path, 0, "price_in_cents")
     graph = import_graph(*files, tmp_path / "graph", memory=2e-5)
     assert graph.manifest.blocks > 1

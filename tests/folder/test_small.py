@@ -42,7 +42,6 @@ def counts(folder: LearnerFolder) -> dict[str, int]:
     """Rows per class as the state has them, not the record."""
     names = {c: name for name, c in folder.show().record.classes.items()}
     rows = folder.learner().class_rows()
-    assert rows is not None
     return {names[c]: n for c, n in rows.items()}
 
 
@@ -50,11 +49,10 @@ def verbatim(folder: LearnerFolder, files: Any) -> float:
     """The largest cosine of any class's moment in the state with a row of the batch."""
     (kept, *_), batch = kept_sums(folder.learner()), folder.read(files)
     rows = kept.rows(batch.graph, torch.arange(batch.graph.num_nodes))
-    assert kept.means is not None
     return float((normalize(kept.means.T, dim=1) @ normalize(rows, dim=1).T).max())
 
 
-def test_a_new_class_of_few_nodes_is_refused(desk: Any, tmp_path: Path) -> None:
+def test_a_new_class_of_few_nodes_is_refused(desk, tmp_path) -> None:
     folder = new(tmp_path / "desk")
     files = month(desk, 1, change=labelled("rare", "Mule", "Mule"))
     with pytest.raises(
@@ -72,7 +70,7 @@ def test_a_new_class_of_few_nodes_is_refused(desk: Any, tmp_path: Path) -> None:
     assert verbatim(folder, month(desk, 2)) < 0.999
 
 
-def test_left_out_is_as_without_the_label(desk: Any, tmp_path: Path) -> None:
+def test_left_out_is_as_without_the_label(desk, tmp_path) -> None:
     files = month(desk, 1, change=labelled("rare", "rare"))
     folder = new(tmp_path / "desk", small_classes="context")
     step = folder.observe(files)
@@ -92,7 +90,7 @@ def test_left_out_is_as_without_the_label(desk: Any, tmp_path: Path) -> None:
     assert_same(folder, alone, files)
 
 
-def test_pooled_classes_are_one_class(desk: Any, tmp_path: Path) -> None:
+def test_pooled_classes_are_one_class(desk, tmp_path) -> None:
     files = month(desk, 1, change=labelled("rare", "rare", "odd", "odd", "odd"))
     few = month(desk, 2, change=labelled("rare", "strange"))
     folder = new(tmp_path / "desk", small_classes="pool")
@@ -110,7 +108,7 @@ def test_pooled_classes_are_one_class(desk: Any, tmp_path: Path) -> None:
     assert POOL not in counts(small)
 
 
-def test_the_way_can_be_changed_and_is_remembered(desk: Any, tmp_path: Path) -> None:
+def test_the_way_can_be_changed_and_is_remembered(desk, tmp_path) -> None:
     folder = new(tmp_path / "desk")
     files = month(desk, 1, change=labelled("rare"))
     folder.observe(files, small_classes="context")
@@ -132,12 +130,11 @@ def test_the_way_can_be_changed_and_is_remembered(desk: Any, tmp_path: Path) -> 
         new(tmp_path / "x", least_rows=0)
 
 
-def test_erasing_is_never_refused_and_leaves_no_small_class(desk: Any, tmp_path: Path) -> None:
+def test_erasing_is_never_refused_and_leaves_no_small_class(desk, tmp_path) -> None:
     files = month(desk, 1, change=labelled(*["rare"] * 5))
     folder = new(tmp_path / "desk")
     folder.observe(files)
     step = folder.forget_node("a1-0", [files]).step
-    assert step is not None
     assert any("'rare' with 4 nodes: fewer than 5 training" in note for note in step.notes)
     assert "rare" not in counts(folder)
     clean = LearnerFolder.new(tmp_path / "clean", like=folder)
@@ -153,7 +150,7 @@ def test_erasing_is_never_refused_and_leaves_no_small_class(desk: Any, tmp_path:
     assert "rare" not in counts(again)
 
 
-def test_erasing_the_last_of_a_batch_that_can_be_learned(desk: Any, tmp_path: Path) -> None:
+def test_erasing_the_last_of_a_batch_that_can_be_learned(desk, tmp_path) -> None:
     def only(cells: list[list[str]]) -> None:
         for i, row in enumerate(cells):
             row[1] = "rare" if i < 5 else ""
@@ -169,7 +166,7 @@ def test_erasing_the_last_of_a_batch_that_can_be_learned(desk: Any, tmp_path: Pa
     assert folder.verify() == []
 
 
-def test_forgetting_a_batch_may_leave_few_and_says_so(desk: Any, tmp_path: Path) -> None:
+def test_forgetting_a_batch_may_leave_few_and_says_so(desk, tmp_path) -> None:
     first = month(desk, 1, change=labelled(*["rare"] * 5))
     folder = new(tmp_path / "desk")
     folder.observe(first)
@@ -188,7 +185,7 @@ def test_forgetting_a_batch_may_leave_few_and_says_so(desk: Any, tmp_path: Path)
     folder.export(tmp_path / "out.safetensors")
 
 
-def test_a_batch_of_fewer_rows_than_columns_is_a_note(desk: Any, tmp_path: Path) -> None:
+def test_a_batch_of_fewer_rows_than_columns_is_a_note(desk, tmp_path) -> None:
     folder = LearnerFolder.new(tmp_path / "desk", settings={**QUICK, "fourier": 64, "rank": 0})
     step = folder.observe(month(desk, 1))
     assert any("35 rows for 69 columns: whoever has the states" in note for note in step.notes)
@@ -199,9 +196,7 @@ def test_a_batch_of_fewer_rows_than_columns_is_a_note(desk: Any, tmp_path: Path)
     assert "Batches with fewer rows" not in (narrow.path / "README.md").read_text()
 
 
-def test_writing_the_card_makes_no_gram(
-    desk: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_writing_the_card_makes_no_gram(desk, tmp_path, monkeypatch) -> None:
     made: list[int] = []
     plain = Thin.to_dense
     monkeypatch.setattr(Thin, "to_dense", lambda self: made.append(1) or plain(self))
@@ -212,11 +207,10 @@ def test_writing_the_card_makes_no_gram(
     assert made == []
 
 
-def test_noise_hides_small_classes_and_the_card_says_so(tmp_path: Path) -> None:
+def test_noise_hides_small_classes_and_the_card_says_so(tmp_path) -> None:
     settings = {**QUICK, "epsilon": 2.0, "class_list": [0, 1, 2]}
     folder = LearnerFolder.new(tmp_path / "noisy", settings=settings)
     graph = tiny_graph(nodes=40, classes=2)
-    assert graph.labels is not None
     graph.labels[0] = 2  # one node of its own
     step = folder.observe(graph)
     assert not any("fewer than" in note or "columns" in note for note in step.notes)

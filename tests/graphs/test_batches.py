@@ -42,9 +42,6 @@ def gradients(out: torch.Tensor, weights, seed: int = 0):
     return torch.autograd.grad((out * mix).sum(), weights)
 
 
-# which nodes ------------------------------------------------------------------------------
-
-
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(
     st.integers(0, 10**6),
@@ -68,9 +65,6 @@ def test_the_input_nodes_are_those_of_a_breadth_first_search(
     assert steps[-1].operator.shape[0] == len(chosen)
     for before, after in pairwise(steps):
         assert before.operator.shape[0] == after.operator.shape[1]
-
-
-# what they compute ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("hops", [1, 2, 3])
@@ -104,9 +98,6 @@ def test_the_gradient_of_the_features_reaches_the_input_nodes():
     outside[inputs] = False
     assert outside.any()
     assert not got[outside].any()
-
-
-# a hop ------------------------------------------------------------------------------------
 
 
 def test_own_picks_the_rows_of_the_targets():
@@ -146,27 +137,23 @@ def path(nodes: int) -> Graph:
 
 def test_a_field_is_at_most_a_quarter_of_the_nodes_and_edges() -> None:
     found = ReceptiveField.of(path(8), torch.tensor([5]), 1)  # 2 of 8 nodes, 1 of 7 edges
-    assert found is not None
     assert found.nodes.tolist() == [4, 5]
     assert found.graph.num_edges == 1
     assert ReceptiveField.of(path(7), torch.tensor([5]), 1) is None  # 2 of 7 nodes
     star = Graph.from_arrays(np.ones((40, 1)), [[1, 2, 3, 4], [0, 0, 0, 5]])
     assert ReceptiveField.of(star, torch.tensor([0]), 1) is None  # 3 of 4 edges
     one = ReceptiveField.of(star, torch.tensor([5]), 1)  # 1 of 4
-    assert one is not None
     assert one.nodes.tolist() == [4, 5]
 
 
 def test_every_node_may_look_as_far_as_it_likes() -> None:
     found = ReceptiveField.of(path(40), torch.tensor([30, 10, 20]), torch.tensor([0, 2, 1]))
-    assert found is not None
     assert found.nodes.tolist() == [8, 9, 10, 19, 20, 30]
     assert found.nodes[found.at].tolist() == [30, 10, 20]
 
 
 def test_a_field_of_no_nodes_is_small_and_of_a_graph_without_any_is_none() -> None:
     found = ReceptiveField.of(path(8), torch.tensor([], dtype=torch.int64), 3)
-    assert found is not None
     assert (found.nodes.tolist(), found.at.tolist()) == ([0], [])
     empty = Graph.from_arrays(np.ones((0, 2)), [])
     assert ReceptiveField.of(empty, torch.tensor([], dtype=torch.int64), 1) is None
@@ -177,7 +164,6 @@ def test_an_edge_weighs_in_a_field_what_it_weighs_in_the_whole(kind) -> None:
     rng = np.random.default_rng(0)
     graph = Graph.from_arrays(rng.random((60, 3)), rng.integers(0, 60, (2, 70)))
     field = ReceptiveField.of(graph, torch.tensor([7, 3]), 1)
-    assert field is not None
     h = torch.from_numpy(rng.random((60, 2))).float()
     whole = (graph.operator(kind) @ h)[[7, 3]]
     torch.testing.assert_close((field.graph.operator(kind) @ h[field.nodes])[field.at], whole)

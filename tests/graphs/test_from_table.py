@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paper.hospitals import COLUMNS, FILES, hospitals, means
+from paper.hospitals import COLUMNS, FILES, means
 from tests.harness.references import nearest_rows
 from undrift import Graph, InputError, Learner, PrivatePropagation, Propagation, load
 from undrift.cells import Table
@@ -55,9 +55,6 @@ def assert_same(one: Learner, two: Learner, probe: Graph) -> None:
     order = [two.classes_.index(c) for c in one.classes_]
     a, b = one.scores(probe), two.scores(probe)[:, order]
     assert float((a - b).abs().max()) <= 1e-9 * float(b.abs().max())
-
-
-# what a cell becomes ---------------------------------------------------------------------
 
 
 def test_later_batches_have_the_same_columns_whatever_they_hold() -> None:
@@ -191,14 +188,9 @@ def test_what_is_given_is_fixed_before_there_are_data() -> None:
             Encoding.of({}, wrong)
 
 
-# who is linked ---------------------------------------------------------------------------
-
-
 @given(st.integers(1, 25), st.integers(0, 30), st.integers(0, 5), st.booleans())
 @settings(max_examples=40, deadline=None)
-def test_nearest_rows_are_those_of_the_slow_twin(
-    n: int, count: int, seed: int, constant: bool
-) -> None:
+def test_nearest_rows_are_those_of_the_slow_twin(n, count, seed, constant) -> None:
     rng = np.random.default_rng(seed)
     rows = np.zeros((n, 3)) if constant else rng.integers(0, 3, (n, 3)) / 2
     order = rng.permutation(n)
@@ -207,7 +199,7 @@ def test_nearest_rows_are_those_of_the_slow_twin(
     )
 
 
-def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_change_nothing(monkeypatch) -> None:
     rows = np.random.default_rng(0).normal(size=(50, 4))
     whole = nearest(rows, 5, np.arange(50))
     monkeypatch.setattr("undrift.graphs.encoding._AT_ONCE", 120)
@@ -222,9 +214,6 @@ def test_the_order_of_lines_does_not_matter(order: list[int], neighbours: int) -
     assert torch.equal(one.subgraph(order).adjacency.to_dense(), two.adjacency.to_dense())
     assert one.adjacency.symmetric
     assert bool(one.num_edges) == bool(neighbours)
-
-
-# learning --------------------------------------------------------------------------------
 
 
 @given(st.data())
@@ -296,18 +285,6 @@ def test_without_neighbours_any_split_of_rows_is_one_table(order: list[int], cut
     assert_same(split, sibling().observe(batch(columns, 0)), batch(table(9, 50)))
 
 
-def test_three_hospitals_that_merge_know_more_than_one() -> None:
-    columns = table(120, 7)
-    wards, test = hospitals(np.array(columns["ill"]), seed=0)
-    sites = [sibling().observe(batch(some(columns, rows))) for rows in wards]
-    merged, pooled, exam = sibling(), sibling(), batch(some(columns, test), 0)
-    for site, rows in zip(reversed(sites), wards, strict=True):
-        merged.merge(site)
-        pooled.observe(batch(some(columns, rows)))
-    assert_same(merged, pooled, exam)
-    assert merged.score(exam) > np.mean([site.score(exam) for site in sites]) + 0.1
-
-
 def test_the_page_of_three_hospitals_has_the_numbers_of_its_file() -> None:
     text = (Path(__file__).parents[2] / "docs" / "disease.md").read_text(encoding="utf-8")
     found = means()
@@ -344,7 +321,7 @@ def test_tables_that_tell_little(columns: Columns) -> None:
         assert_same(learner, Propagation().observe(graph).sibling().observe(again), graph)
 
 
-def test_the_encoding_is_kept_with_the_learner(tmp_path: Path) -> None:
+def test_the_encoding_is_kept_with_the_learner(tmp_path) -> None:
     learner = sibling().observe(batch(table(24)))
     learner.save(tmp_path / "one.safetensors")
     again = load(tmp_path / "one.safetensors")

@@ -15,9 +15,6 @@ def dense_features(graph: Graph) -> torch.Tensor:
     return graph.features.to_dense()
 
 
-# what it is -------------------------------------------------------------------------------
-
-
 def test_the_callers_matrices_stay_as_they_were_and_are_not_shared():
     adjacency = sp.csr_matrix(np.array([[2, 1, 1], [1, 0, 0], [0, 0, 0]], dtype=np.float32))
     adjacency.data[1] = 0.0  # an explicit zero, and a self-loop at [0, 0]
@@ -32,9 +29,6 @@ def test_the_callers_matrices_stay_as_they_were_and_are_not_shared():
     labels[:] = -7
     assert graph.adjacency.to_dense().tolist() == [[0, 0, 1], [1, 0, 0], [0, 0, 0]]
     assert graph.labels.tolist() == [0, 1, 1]
-
-
-# the constructor's own checks ----------------------------------------------------------------
 
 
 def square(n: int) -> Csr:
@@ -71,9 +65,6 @@ def test_features_that_are_not_finite_are_named(bad, sparse, where):
         Graph.from_arrays(sp.csr_matrix(features) if sparse else features, [])
 
 
-# edges ------------------------------------------------------------------------------------
-
-
 def test_duplicate_edges_count_once_and_self_loops_are_left_out():
     edges = [[0, 0, 0, 2, 1], [1, 1, 1, 2, 1]]
     one_way, both = (Graph.from_arrays(np.eye(3), edges, undirected=u) for u in (False, True))
@@ -100,9 +91,6 @@ def test_symmetry_is_detected(adjacency, symmetric):
     assert torch.equal(transpose.to_dense(), graph.adjacency.to_dense().T)
 
 
-# operators --------------------------------------------------------------------------------
-
-
 def test_operators_are_built_once_per_kind():
     graph = random_graph(1, 6, directed=True)
     assert graph.operator() is graph.operator("symmetric", self_loops=True)
@@ -112,9 +100,6 @@ def test_operators_are_built_once_per_kind():
             assert made is graph.operator(kind, self_loops=loops)
             wanted = normalise(graph.adjacency, kind, self_loops=loops)
             assert torch.equal(made.to_dense(), wanted.to_dense())
-
-
-# subgraphs --------------------------------------------------------------------------------
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
@@ -152,35 +137,6 @@ def test_nodes_that_are_not_there_are_refused(nodes, message):
         random_graph(4, 4).subgraph(nodes)
 
 
-# moving -----------------------------------------------------------------------------------
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-@pytest.mark.parametrize("sparse", [False, True])
-def test_a_graph_on_a_cuda_device_computes_the_same(sparse):
-    graph = random_graph(6, 12, directed=True, weighted=True, sparse=sparse)
-    kept = graph.operator()
-    there = graph.to("cuda")
-    assert {there.features.device.type, there.adjacency.device.type, there.labels.device.type} == {
-        "cuda"
-    }
-    assert torch.equal(there.operator().to_dense().cpu(), kept.to_dense())
-    part, same = there.subgraph([5, 1, 7]), graph.subgraph([5, 1, 7])
-    assert part.device.type == "cuda"
-    assert torch.equal(part.adjacency.to_dense().cpu(), same.adjacency.to_dense())
-    built = Graph.from_arrays(
-        torch.eye(3, device="cuda"),
-        torch.tensor([[0], [1]], device="cuda"),
-        torch.tensor([0, 1, 1], device="cuda"),
-    )
-    assert built.adjacency.device.type == built.labels.device.type == "cuda"
-    x = torch.randn(12, 3, device="cuda", requires_grad=True)
-    (there.adjacency @ x).sum().backward()
-    expected = graph.adjacency.to_dense().sum(dim=0)[:, None].expand(12, 3)
-    torch.testing.assert_close(x.grad.cpu(), expected)
-    assert torch.equal(there.to("cpu").adjacency.to_dense(), graph.adjacency.to_dense())
-
-
 def test_large_numbers_that_add_up_to_infinity_are_finite() -> None:
     features = torch.full((2, 2), 3e38)
     assert Graph.from_scipy(features, np.array([[0, 3e38], [3e38, 0]])).num_edges == 2
@@ -204,9 +160,6 @@ def test_masks_have_a_row_per_node() -> None:
             graph.with_masks(val=wrong)
     with pytest.raises(InputError, match="this graph has no labels"):
         graph.labelled()
-
-
-# unions -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("first_sparse", [False, True])

@@ -1,6 +1,5 @@
 """`GraphSet`: what a row of a graph is, and that a graph is learned as a node is."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -49,9 +48,6 @@ def close(a: torch.Tensor, b: torch.Tensor) -> bool:
     return bool((a - b).abs().max() <= 1e-9 * b.abs().max())
 
 
-# rows ------------------------------------------------------------------------------------------
-
-
 def test_a_row_is_that_of_the_slow_twin_and_of_its_graph_alone() -> None:
     many = some_graphs(9)
     pooled = many.pooled()
@@ -91,14 +87,9 @@ def test_a_graph_of_one_node_without_edges_and_of_ten_thousand_nodes() -> None:
     assert torch.equal(single_row[:3], torch.ones(3))
 
 
-# learning --------------------------------------------------------------------------------------
-
-
 @settings(max_examples=6, deadline=None)
 @given(st.permutations(range(4)), st.integers(0, 99))
-def test_any_order_split_forgetting_and_merging_equals_pooled_training(
-    order: list[int], seed: int
-) -> None:
+def test_any_order_split_forgetting_and_merging_equals_pooled_training(order, seed) -> None:
     many = some_graphs(pooling=Pooling(hops=1, places=8))
     first, rest = many.subset(range(12)), torch.arange(12, 48)
     parts = rest[torch.randperm(36, generator=torch.Generator().manual_seed(seed))].chunk(4)
@@ -122,7 +113,7 @@ def test_any_order_split_forgetting_and_merging_equals_pooled_training(
     assert close(learner.scores(many)[:, columns], alone.scores(many)[:, list(alone.classes_)])
 
 
-def test_a_corrected_label_is_revised_and_a_saved_learner_goes_on(tmp_path: Path) -> None:
+def test_a_corrected_label_is_revised_and_a_saved_learner_goes_on(tmp_path) -> None:
     many = some_graphs()
     wrong = many.labelled([3, *many.labels.tolist()[1:]])  # type: ignore[union-attr]
     learner = Propagation().observe(wrong)
@@ -147,7 +138,7 @@ def quick(method: str) -> Learner:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_every_method_runs_on_streams_of_graphs(method: str, tmp_path: Path) -> None:
+def test_every_method_runs_on_streams_of_graphs(method: str, tmp_path) -> None:
     many = some_graphs(pooling=Pooling(hops=1, places=8))
     learner = quick(method)
     stream = TaskStream.from_graph(many, base=2, increment=1, scale="none")
@@ -177,7 +168,7 @@ def test_all_verbs_of_every_method_that_merges(method: str) -> None:
 
 
 @pytest.mark.parametrize("places", [111, 30])
-def test_another_pooling_is_refused_by_name(places: int, tmp_path: Path) -> None:
+def test_another_pooling_is_refused_by_name(places: int, tmp_path) -> None:
     learner = quick("propagation").observe(some_graphs(pooling=Pooling(hops=1, places=47)))
     assert not any("no edges" in note for note in learner.notes_)
     learner.save(tmp_path / "one", least_rows=1)
@@ -198,9 +189,6 @@ def test_graphs_of_an_unknown_class_look_strange() -> None:
     many, known = some_graphs(120), torch.arange(120) % 4 < 3
     novelty = Propagation().observe(many.subset(known)).novelty(many)
     assert novelty[~known].mean() > novelty[known].mean() + 0.2
-
-
-# ways in ---------------------------------------------------------------------------------------
 
 
 def test_lists_batches_and_datasets_of_pyg_and_networkx_are_the_same() -> None:

@@ -3,8 +3,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from undrift.errors import InputError
-from undrift.graphs import Graph
+from undrift import Graph, InputError
 from undrift.graphs.inputs import as_edges, as_features, as_labels
 from undrift.sparse import Csr
 
@@ -14,9 +13,6 @@ MATRIX = [[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]]
 def locked(array: np.ndarray) -> np.ndarray:
     array.flags.writeable = False
     return array
-
-
-# features ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -70,9 +66,6 @@ def test_wrong_features_are_refused(features, message):
         Graph.from_arrays(features, [])
 
 
-# edges ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "edges",
     [
@@ -102,9 +95,6 @@ def test_edges_from_anything(edges):
 def test_wrong_edges_are_refused(edges, message):
     with pytest.raises(InputError, match=message):
         Graph.from_arrays(np.eye(3), edges)
-
-
-# labels and nodes -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

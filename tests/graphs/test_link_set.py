@@ -1,6 +1,5 @@
 """`LinkSet`: what a row of a link is, that a link is learned as a node is, and erasing of nodes."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,14 +24,7 @@ from undrift import (
 )
 
 
-def some_links(
-    count: int = 96,
-    *,
-    undirected: bool = False,
-    hops: int = 2,
-    degrees: bool = False,
-    seed: int = 0,
-) -> LinkSet:
+def some_links(count=96, *, undirected=False, hops=2, degrees=False, seed=0) -> LinkSet:
     """Class 2 a + b of a link from a node of kind a to one of kind b; some edges are no links."""
     rng = np.random.default_rng(seed)
     kind = np.arange(40) % 2
@@ -52,9 +44,6 @@ def sparsely(links: LinkSet) -> LinkSet:
 
 def close(a: torch.Tensor, b: torch.Tensor) -> bool:
     return bool((a - b).abs().max() <= 1e-9 * b.abs().max())
-
-
-# rows ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("undirected", [False, True])
@@ -80,8 +69,6 @@ def test_direction_counts_and_a_part_keeps_its_rows() -> None:
     assert not torch.equal(back.rows().to_dense(), rows)
     part = links.subset([7, 3])
     assert torch.equal(part.rows().to_dense(), rows[[3, 7]])
-    assert part.labels is not None
-    assert links.labels is not None
     assert part.labels.tolist() == links.labels[[3, 7]].tolist()
     assert repr(part) == "LinkSet(2 links of 40 nodes, 5 features, 2 classes)"
     assert repr(part.labelled(None)).endswith("no labels)")
@@ -96,14 +83,9 @@ def test_weights_below_zero_and_of_both_directions_add_up() -> None:
         assert torch.allclose(links.rows().to_dense()[i].double(), wanted, atol=1e-6)
 
 
-# learning --------------------------------------------------------------------------------------
-
-
 @settings(max_examples=6, deadline=None)
 @given(st.permutations(range(4)), st.integers(0, 99))
-def test_any_order_forgetting_revising_and_merging_equals_pooled_training(
-    order: list[int], seed: int
-) -> None:
+def test_any_order_forgetting_revising_and_merging_equals_pooled_training(order, seed) -> None:
     many = some_links()
     first, rest = many.subset(range(24)), torch.arange(24, 96)
     parts = rest[torch.randperm(72, generator=torch.Generator().manual_seed(seed))].chunk(4)
@@ -138,9 +120,7 @@ def test_any_order_forgetting_revising_and_merging_equals_pooled_training(
     st.booleans(),
     st.booleans(),
 )
-def test_erasing_nodes_and_links_equals_never_having_had_them(
-    nodes: list[int], chosen: list[int], undirected: bool, degrees: bool
-) -> None:
+def test_erasing_nodes_and_links_equals_never_having_had_them(nodes, chosen, undirected, degrees):
     links = some_links(undirected=undirected, degrees=degrees)
     learner = Propagation().observe(links)
     never = Propagation(plan=learner.plan_)
@@ -160,7 +140,6 @@ def test_erasing_nodes_and_links_equals_never_having_had_them(
     rest = [i for i, pair in enumerate(links.ends.T.tolist()) if set(pair) <= set(kept)]
     rest = [i for i in rest if i not in chosen]
     ends = [[kept.index(node) for node in row] for row in links.ends[:, rest].tolist()]
-    assert links.labels is not None
     small = LinkSet(graph, ends, links.labels[rest], degrees=degrees)
 
     never.observe(small)
@@ -186,7 +165,7 @@ def test_forgetting_a_link_keeps_its_edge_and_revising_takes_it() -> None:
     assert LinkSet(links.graph, links.ends).without(nodes=[5]).labels is None
 
 
-def test_sparse_features_are_learned_and_saved(tmp_path: Path) -> None:
+def test_sparse_features_are_learned_and_saved(tmp_path) -> None:
     links = sparsely(some_links())
     learner = Propagation().observe(links)
     assert learner.score(links) > 0.95
@@ -225,9 +204,6 @@ def test_links_of_an_unknown_class_look_strange() -> None:
     known = links.labels < 3
     novelty = Propagation().observe(links.subset(known)).novelty(links)
     assert novelty[~known].mean() > novelty[known].mean() + 0.2
-
-
-# ways in ---------------------------------------------------------------------------------------
 
 
 def test_a_set_of_links_is_a_graph_and_no_set_of_graphs() -> None:

@@ -56,9 +56,7 @@ def test_rows_of_an_operator_are_its_rows(kind: Normalisation, self_loops: bool)
 @pytest.mark.parametrize("kind", NORMALISATIONS)
 @pytest.mark.parametrize("self_loops", [False, True])
 @pytest.mark.parametrize("directed", [False, True])
-def test_times_is_the_product_with_the_operator(
-    kind: Normalisation, self_loops: bool, directed: bool
-) -> None:
+def test_times_is_the_product_with_the_operator(kind, self_loops, directed) -> None:
     adjacency = random_adjacency(4, 11, directed, weighted=True)
     dense = torch.from_numpy(np.random.default_rng(0).standard_normal((11, 3)))
     nodes = torch.tensor([9, 0, 4])

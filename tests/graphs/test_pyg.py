@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from tests.harness.graphs import random_graph
-from undrift.errors import InputError
-from undrift.graphs import Graph
+from undrift import Graph, InputError
 from undrift.sparse import Csr
 
 with warnings.catch_warnings():

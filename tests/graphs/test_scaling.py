@@ -34,9 +34,7 @@ def one(column: list[float]) -> tuple[float, float]:
         ([1, 2, 3, 4, 5, 6, 1e9], 4, pytest.approx(3 / 1.349)),  # a few huge cells do not count
     ],
 )
-def test_columns_that_are_mostly_one_number(
-    column: list[float], centre: float, spread: float
-) -> None:
+def test_columns_that_are_mostly_one_number(column, centre, spread) -> None:
     assert one(column) == (centre, spread)
 
 

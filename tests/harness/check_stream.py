@@ -6,10 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from undrift import Task, TaskStream
 from undrift.sparse import Csr
 from undrift.streams.split import split_nodes
-from undrift.streams.stream import TaskStream
-from undrift.streams.task import Task
 
 SPLITS = ("train", "val", "test")
 

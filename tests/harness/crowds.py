@@ -8,10 +8,9 @@ from tests.harness.faults import ended, forked
 from tests.harness.fuzz.table_targets import make_stream
 from tests.harness.fuzz.targets import QUICK
 from tests.harness.scenarios import Step, bench_step, plan_of
-from undrift.errors import InputError
-from undrift.experiments.store import load_records
-from undrift.folder.folder import LearnerFolder
-from undrift.testing.graphs import tiny_graph
+from undrift import InputError, LearnerFolder
+from undrift.experiments import load_records
+from undrift.testing import tiny_graph
 
 _PATIENCE = 120.0  # seconds that a step may wait for others: a busy disk takes many for an fsync
 

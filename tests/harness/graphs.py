@@ -5,9 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.sparse as sp
 
+from undrift import Graph, TaskStream
 from undrift.datasets.synthetic import draw_words, word_chances
-from undrift.graphs import Graph
-from undrift.streams.stream import TaskStream
 
 
 def noisy_stream(noise: float) -> TaskStream:

@@ -13,12 +13,10 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from undrift.graphs import Graph
-from undrift.learners.base import Learner
-from undrift.learners.registry import make_learner, method_class
+from undrift import Graph, Learner, TaskStream, make_learner
+from undrift.learners.registry import method_class
 from undrift.storage.splits import SavedSplit, labels_digest
-from undrift.streams.stream import TaskStream
-from undrift.testing.graphs import tiny_stream
+from undrift.testing import tiny_stream
 
 Relation = Callable[[Learner], float]
 

@@ -14,17 +14,16 @@ import torch
 
 from tests.harness.fuzz.table_targets import make_stream
 from tests.harness.fuzz.targets import QUICK, batches
-from undrift.errors import InputError
+from undrift import Bare, InputError, LearnerFolder
+from undrift.experiments import load_records
 from undrift.experiments.bench import BUSY, FAILED, WorkerSettings, perform, record_plans
 from undrift.experiments.checkpoint import clean
 from undrift.experiments.plan import BenchPlan, PlanRow, jobs_of
-from undrift.experiments.store import load_records
-from undrift.folder.folder import LearnerFolder
-from undrift.folder.recommender import RecommenderFolder
-from undrift.learners.bare import Bare
-from undrift.storage.files import load_state, save_state, writable_folder
+from undrift.folder import RecommenderFolder
+from undrift.storage import load_state, save_state
+from undrift.storage.files import writable_folder
 from undrift.storage.lock import sweep
-from undrift.testing.graphs import tiny_stream
+from undrift.testing import tiny_stream
 
 Step = Callable[[Path], object]
 

@@ -13,20 +13,15 @@ from safetensors.torch import save
 
 import undrift
 from tests.harness.fuzz.targets import QUICK, TARGETS
+from undrift import InputError, LearnerFolder, load_stream_file, make_learner, read_tables
 from undrift.datasets.archives import unpack_zip
 from undrift.datasets.readers import read_npz, read_pyg
-from undrift.datasets.tables import read_tables
-from undrift.errors import InputError
 from undrift.experiments.plans import read_plan
-from undrift.folder.folder import LearnerFolder
 from undrift.folder.store import _version
-from undrift.learners.registry import make_learner
 from undrift.scale.graph_folder import GraphFolder
-from undrift.storage.files import load_state, save_state
+from undrift.storage import State, load_state, save_state
 from undrift.storage.splits import load_split, save_split
-from undrift.storage.state import State
-from undrift.streams.file import load_stream_file
-from undrift.testing.graphs import tiny_graph, tiny_stream
+from undrift.testing import tiny_graph, tiny_stream
 
 BATCH = tiny_graph(nodes=24, classes=2)
 

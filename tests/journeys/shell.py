@@ -16,9 +16,7 @@ MAIN = "from undrift.cli import main; main()"
 _DROPPED = ("UNDRIFT_DATA", "XDG_CACHE_HOME", "http_proxy", "no_proxy", "NO_PROXY")
 
 
-def shell(
-    *arguments: str, folder: Path, program: str = MAIN, **environment: str
-) -> subprocess.CompletedProcess[str]:
+def shell(*arguments: str, folder, program=MAIN, **environment: str):
     """What came of it, in this folder and with no other data than the environment names."""
     inherited = {key: value for key, value in os.environ.items() if key not in _DROPPED}
     return subprocess.run(

@@ -6,8 +6,6 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
 
-import pytest
-
 from undrift import plugins
 from undrift.learners.registry import METHODS, make_learner
 from undrift.testing import check_learner
@@ -15,9 +13,7 @@ from undrift.testing import check_learner
 PAGE = Path(__file__).parents[2] / "docs" / "adding-a-method.md"
 
 
-def test_the_page_from_file_to_table(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_page_from_file_to_table(monkeypatch, capsys) -> None:
     method, *rest = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     (entry,) = re.findall(r'(nearest-mean) = "(.*)"', PAGE.read_text())
     *rest, additive = rest

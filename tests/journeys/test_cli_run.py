@@ -1,20 +1,17 @@
 """A user who has just installed undrift, in a shell."""
 
 import json
-from pathlib import Path
 
 import undrift
 from tests.journeys.shell import shell
+from undrift.cli.app import start
 from undrift.streams.benchmarks import STREAMS
 
 QUICK = ["--method", "adr", "--set", "epochs=3", "--set", "hidden=16,16"]
 
 
-def test_looking_around_then_running_and_finding_the_result(tmp_path: Path) -> None:
+def test_looking_around_then_running_and_finding_the_result(tmp_path) -> None:
     assert shell("--version", folder=tmp_path).stdout.strip() == undrift.__version__
-    assert "undrift run" in shell("--help", folder=tmp_path).stdout
-    assert "synthetic" in shell("streams", folder=tmp_path).stdout
-
     done = shell("run", *QUICK, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "adr on synthetic, seed 0, global protocol" in done.stdout
@@ -34,10 +31,15 @@ def test_looking_around_then_running_and_finding_the_result(tmp_path: Path) -> N
     assert written == ["embedding.npz", "result.json", "split.npz"]
 
 
-def test_a_missing_data_file_names_the_variable_to_set(tmp_path: Path) -> None:
-    for environment in ({}, {"UNDRIFT_DATA": str(tmp_path)}):
-        done = shell("run", "--stream", "cs-cl", folder=tmp_path, **environment)
-        assert done.returncode == 2
-        assert done.stderr.count("\n") == 1
-        for said in ("UNDRIFT_DATA", "ms_academic_cs.npz", "run: undrift data fetch coauthor-cs"):
-            assert said in done.stderr
+def test_a_missing_data_file_names_the_variable_to_set(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    for place in (None, str(tmp_path)):
+        monkeypatch.delenv("UNDRIFT_DATA", raising=False)
+        if place:
+            monkeypatch.setenv("UNDRIFT_DATA", place)
+        assert start(["run", "--stream", "cs-cl"]) == 2
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1
+        for words in ("UNDRIFT_DATA", "ms_academic_cs.npz", "run: undrift data fetch coauthor-cs"):
+            assert words in said

@@ -25,16 +25,12 @@ from undrift.graphs.graph import disjoint_union
 
 KILLS = int(os.environ.get("UNDRIFT_KILLS", "4"))
 DOCS = Path(__file__).parents[2] / "docs"
-Captured = pytest.CaptureFixture[str]
 KINDS = ["fine", "money mule", "account takeover", "card testing", "refund abuse"]
 WIDTH = 8
 NEW, SINCE = "synthetic identity", 11  # a kind that comes without a label
 ERASED, SEEN_AGAIN = "a3-4", 4  # an account of March that stands in April's tables as context
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills a fork of this process")
-
-
-# the months ------------------------------------------------------------------------------
 
 
 def write_month(place: Path, month: int, *, corrected: bool = False) -> list[str]:
@@ -78,9 +74,6 @@ def write_month(place: Path, month: int, *, corrected: bool = False) -> list[str
         with path.open("w", encoding="utf-8", newline="") as file:
             csv.writer(file).writerows(table)
     return list(map(str, files))
-
-
-# the power cuts --------------------------------------------------------------------------
 
 
 class Power:
@@ -151,9 +144,6 @@ class Power:
         return now.step > before
 
 
-# the year --------------------------------------------------------------------------------
-
-
 def pooled(desk: LearnerFolder, months: list[list[str]]) -> Any:
     """One learner, from scratch with the same feature map, of all months at once."""
     classes = {name: i for i, name in enumerate([*KINDS, NEW])}
@@ -181,7 +171,7 @@ def named(strangers: Path, files: list[str]) -> list[str]:
     return [str(made), files[1]]
 
 
-def test_the_first_year(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_first_year(tmp_path, capsys) -> None:
     months = {month: write_month(tmp_path, month) for month in range(1, 13)}
     desk, branch, both = (tmp_path / name for name in ("desk", "branch", "both"))
     power = Power(KILLS)
@@ -256,13 +246,8 @@ def test_the_first_year(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert fresh == [NEW] * 20  # in December it is predicted
 
 
-# the page --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("page", ["first-year.md", "data-stewards.md"])
-def test_the_page_says_what_happens(
-    page: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_page_says_what_happens(page, tmp_path, capsys, monkeypatch) -> None:
     """Every command of the page runs, in order, and prints what stands below it."""
     monkeypatch.chdir(tmp_path)
     for month in range(1, 13):

@@ -15,7 +15,7 @@ TYPICAL = {"fine": (1, 0), "mule": (5, 0), "takeover": (1, 4)}
 Columns = dict[str, list[Any]]
 
 
-def test_a_pyg_user(tmp_path: Path) -> None:
+def test_a_pyg_user(tmp_path) -> None:
     pytest.importorskip("networkx")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # PyG's own import is not free of warnings
@@ -68,7 +68,7 @@ def written(tables: tuple[Columns, Columns], place: Path) -> tuple[Path, Path]:
 
 
 @pytest.mark.parametrize("kind", ["dict", "pandas", "polars", "pyarrow"])
-def test_a_user_with_tables_in_memory(kind: str, tmp_path: Path) -> None:
+def test_a_user_with_tables_in_memory(kind: str, tmp_path) -> None:
     make: Any = dict
     if kind != "dict":
         module = pytest.importorskip(kind)
@@ -106,31 +106,3 @@ def test_a_user_with_tables_in_memory(kind: str, tmp_path: Path) -> None:
     one, other = (each.predict(files).probabilities for each in (desk, clean))
     assert one is not None
     assert one == pytest.approx(other)
-
-
-def test_a_networkx_user(tmp_path: Path) -> None:
-    nx = pytest.importorskip("networkx")
-
-    def grown(seed: int, *kinds: int) -> Any:
-        draw, g = random.Random(seed), nx.Graph()
-        for k in range(60):
-            kind = kinds[k % len(kinds)]
-            g.add_node(f"v{k}", x=[draw.gauss(4.0 * (kind == j), 1.0) for j in range(4)], y=kind)
-        for k in range(60):
-            g.add_edges_from((f"v{k}", f"v{(k + step * len(kinds)) % 60}") for step in (1, 2))
-        return g
-
-    learner = undrift.Propagation()
-    learner.observe(grown(1, 0, 1)).observe(grown(2, 2, 3))
-    may = grown(3, 0, 1, 2, 3)
-    assert learner.score(may) > 0.9
-    assert len(learner.predict(may)) == may.number_of_nodes()
-    before = learner.predict(may)
-    learner.forget(grown(2, 2, 3), [0, 7])
-    learner.save(tmp_path / "learner")
-    assert torch.equal(undrift.load(tmp_path / "learner").predict(may), learner.predict(may))
-    assert float((learner.predict(may) == before).float().mean()) > 0.9
-
-    desk = LearnerFolder.new(tmp_path / "desk")
-    desk.observe(may)
-    assert sorted(desk.show().record.classes) == ["0", "1", "2", "3"]

@@ -14,7 +14,6 @@ import sys
 import sysconfig
 import tomllib
 import venv
-from collections.abc import Sequence
 from pathlib import Path
 from shutil import copytree
 
@@ -83,9 +82,7 @@ def installed(folder: Path) -> Path:
     return Path(sysconfig.get_path("scripts", "venv", vars=paths)) / "python"
 
 
-def commands(
-    python: Path, folder: Path, lines: Sequence[str], code: int
-) -> tuple[list[str], list[str]]:
+def commands(python, folder, lines, code) -> tuple[list[str], list[str]]:
     """What each command line printed, and said beside it; the last one ends with this code."""
     inherited = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     environment = {**inherited, "COLUMNS": "240", "OMP_NUM_THREADS": "1"}
@@ -109,9 +106,7 @@ class Outcome:
         self.figures = {path.name for path in (report / "figures").iterdir()}
 
 
-def test_what_another_package_brings_is_in_every_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_another_package_brings_is_in_every_command(tmp_path, monkeypatch, capsys) -> None:
     check_that_each_is_one_file_and_one_line()
     monkeypatch.chdir(tmp_path)
     quick = ["--set", "epochs=5", "--set", "hidden=8,8"]

@@ -10,17 +10,15 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from undrift import TaskStream, load_stream_file
 from undrift.cli.app import start
 from undrift.experiments.result import load_result
 from undrift.storage.splits import load_split
-from undrift.streams.file import load_stream_file
-from undrift.streams.stream import TaskStream
-from undrift.testing.graphs import tiny_graph
+from undrift.testing import tiny_graph
 
 PAGE = Path(__file__).parents[2] / "docs" / "your-own-graph.md"
 TOPICS = ["AI", "DB", "HCI", "OS", "PL", "VIS"]
 QUICK = ["--method", "bare", "--set", "epochs=2", "--set", "hidden=4,4"]
-Captured = pytest.CaptureFixture[str]
 
 
 def blocks(language: str) -> list[str]:
@@ -28,10 +26,9 @@ def blocks(language: str) -> list[str]:
 
 
 @pytest.fixture
-def papers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def papers(tmp_path, monkeypatch) -> Path:
     """A folder `papers` with the files that the page speaks of; the user stands beside it."""
     graph = tiny_graph()
-    assert graph.labels is not None
     x, links = np.asarray(graph.features)[:, :4], graph.adjacency.to_scipy()
     folder = tmp_path / "papers"
     folder.mkdir()
@@ -51,7 +48,7 @@ def papers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_every_python_example_of_the_page_runs(papers: Path, capsys: Captured) -> None:
+def test_every_python_example_of_the_page_runs(papers: Path, capsys) -> None:
     pytest.importorskip("torch_geometric", reason="needs PyG: pip install 'undrift[pyg]'")
     names: dict[str, Any] = {}
     examples = blocks("python")
@@ -66,7 +63,7 @@ def test_every_python_example_of_the_page_runs(papers: Path, capsys: Captured) -
     assert shown.rstrip().endswith("True\nring-cl")
 
 
-def test_the_stream_files_of_the_page_run_from_the_shell(papers: Path, capsys: Captured) -> None:
+def test_the_stream_files_of_the_page_run_from_the_shell(papers: Path, capsys) -> None:
     first, by_year, entry = blocks("toml")
     assert tomllib.loads(entry)["project"]["entry-points"]["undrift.streams"].keys() == {"ring-cl"}
     (papers / "stream.toml").write_text(first)
@@ -96,7 +93,7 @@ def test_every_key_of_the_page_is_one_of_the_settings() -> None:
     assert set(re.findall(r"`(?:\w*\.)?(\w+)`", first)) == known
 
 
-def test_a_run_is_repeated_on_another_machine(papers: Path, capsys: Captured) -> None:
+def test_a_run_is_repeated_on_another_machine(papers: Path, capsys) -> None:
     (papers / "stream.toml").write_text(blocks("toml")[0].replace('"label"', '"random"', 1))
     assert start(["run", "--stream", "papers/stream.toml", "--seed", "3", *QUICK]) == 0
     here = Path(capsys.readouterr().out.splitlines()[-1].removeprefix("result: "))

@@ -39,7 +39,7 @@ def write(path: Path, rows: Rows) -> Path:
     return path
 
 
-def test_a_shops_year(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_shops_year(tmp_path, capsys) -> None:
     power = Power(KILLS)
     main, branch, both = (tmp_path / name for name in ("main", "branch", "both"))
     tables = {

@@ -14,17 +14,12 @@ import pytest
 import torch
 
 import undrift
-from undrift import plugins
-from undrift.errors import InputError
-from undrift.learners.adr import Adr
-from undrift.learners.bare import Bare
-from undrift.learners.hybrid import Hybrid
+from undrift import Adr, Bare, InputError, make_learner, plugins
+from undrift.learners import Hybrid
 from undrift.learners.parts.backbone import OngoingBackbone
 from undrift.learners.reading import likeliest
-from undrift.learners.registry import make_learner
-from undrift.storage.files import save_state
-from undrift.storage.state import State
-from undrift.testing.graphs import tiny_graph, tiny_stream
+from undrift.storage import State, save_state
+from undrift.testing import tiny_graph, tiny_stream
 
 
 def quick() -> Adr:
@@ -108,9 +103,7 @@ class Mine(Bare):
     name: ClassVar[str] = "mine"
 
 
-def test_a_method_in_no_list_is_loaded_by_its_full_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_method_in_no_list_is_loaded_by_its_full_name(tmp_path: Path, monkeypatch) -> None:
     theirs = ModuleType("their_module")
     vars(theirs).update(Mine=Mine, ClassVar=ClassVar)
     monkeypatch.setitem(sys.modules, "their_module", theirs)
@@ -157,9 +150,7 @@ def test_nodes_that_cannot_be_meant_get_one_sentence(nodes: Any, message: str) -
 
 
 @pytest.mark.parametrize(("method", "params"), [("spy:Mine", {}), ("adr", {"merging": "spy:Rule"})])
-def test_a_file_imports_nothing(
-    method: str, params: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_imports_nothing(method, params, tmp_path, monkeypatch) -> None:
     (tmp_path / "spy.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()")
     monkeypatch.syspath_prepend(tmp_path)
     save_state(tmp_path / "learner", State(method, params, {}, {}))
@@ -168,26 +159,18 @@ def test_a_file_imports_nothing(
     assert not (tmp_path / "ran").exists()
 
 
+NOW = {"evidence_threshold": 9.0, "homophily": 0.5}
+
+
 @pytest.mark.parametrize(
     ("method", "old", "new"),
     [
-        (
-            "propagation",
-            {"words": 9.0, "trust": 0.5},
-            {"evidence_threshold": 9.0, "homophily": 0.5},
-        ),
-        ("hybrid", {"words": 9.0, "trust": 0.5}, {"evidence_threshold": 9.0, "homophily": 0.5}),
+        *((name, {"words": 9.0, "trust": 0.5}, NOW) for name in ("propagation", "hybrid")),
         ("adr", {"merge": "none"}, {"merging": "none"}),
         ("adr-plus", {"cure": "none", "cure_gamma": 0.5, "pull": "zero"}, {}),
     ],
 )
-def test_parameters_recorded_under_an_old_name_still_make_a_learner(
-    method: str,
-    old: dict[str, Any],
-    new: dict[str, Any],
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_old_name_of_a_setting_still_makes_a_learner(method, old, new, caplog, monkeypatch):
     monkeypatch.setattr(plugins, "_NOTED", set())
     assert make_learner(method, **old) == make_learner(method, **new)
     names = zip(old, new, strict=False)

@@ -5,10 +5,8 @@ from typing import Any
 import pytest
 import torch
 
-from undrift.evaluation.loop import evaluate
-from undrift.learners.joint import Joint
-from undrift.learners.registry import make_learner
-from undrift.testing.graphs import tiny_stream
+from undrift import Joint, evaluate, make_learner
+from undrift.testing import tiny_stream
 
 QUICK = {"epochs": 60, "hidden": (16, 16), "lr": 1e-2, "lr_next": 1e-2}
 

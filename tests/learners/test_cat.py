@@ -98,11 +98,8 @@ def slow_means(rows: Tensor, labels: list[int], weight: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("propagations", [0, 1, 2])
-def test_the_real_side_is_the_class_mean_of_the_propagated_nodes(
-    sparse: bool, propagations: int
-) -> None:
+def test_the_real_side_is_the_class_mean_of_the_propagated_nodes(sparse, propagations) -> None:
     graph = tiny(sparse=sparse)
-    assert graph.labels is not None
     weight = drawn_weight(graph, 7, generator())
     rows = dense(graph.features).double()
     operator = dense_operator(graph.adjacency.to_dense(), "symmetric")
@@ -116,7 +113,6 @@ def test_the_real_side_is_the_class_mean_of_the_propagated_nodes(
 def mismatch(graph: Graph, synthetic: Graph) -> float:
     """The matching loss under encoders that condensation has not seen."""
     real, unseen = class_means(graph, TRAIN, CLASSES, 1), generator(99)
-    assert synthetic.labels is not None
     labels, total = synthetic.labels.tolist(), 0.0
     for _ in range(10):
         weight = drawn_weight(graph, 32, unseen)
@@ -136,11 +132,8 @@ def test_the_loss_falls_under_encoders_never_seen(sparse: bool) -> None:
 
 def test_rows_start_as_training_nodes_and_move_away() -> None:
     graph = tiny()
-    assert graph.labels is not None
     nodes = dense(graph.features)[TRAIN]
     start, moved = condensed(graph, n_encoders=0), condensed(graph, n_encoders=100)
-    assert start.labels is not None
-    assert moved.labels is not None
     assert torch.equal(start.labels, moved.labels)
     place = torch.cdist(dense(start.features).double(), nodes.double())
     assert float(place.min(dim=1).values.max()) < 1e-6
@@ -156,7 +149,6 @@ def test_the_budget_is_split_by_class_ratio() -> None:
     graph = Graph.from_arrays(x, np.zeros((2, 0), dtype=int), labels)
     for budget, expected in ((1, [1, 1, 1]), (4, [7, 4, 1]), (10, [19, 10, 1]), (99, [60, 29, 1])):
         made = condensed(graph, train=torch.arange(90), budget=budget, n_encoders=1)
-        assert made.labels is not None
         assert torch.bincount(made.labels).tolist() == expected
         assert made.num_nodes <= 3 * budget
         assert made.num_edges == 0

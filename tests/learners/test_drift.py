@@ -17,16 +17,11 @@ from undrift.learners.parts.prototypes import Prototypes, prototypes_of
 from undrift.learners.polo import Polo, adaptive_samples, density
 from undrift.testing.graphs import tiny_stream
 
-# efc ------------------------------------------------------------------------------------
-
 QUICK: dict[str, Any] = {"epochs": 60, "hidden": (16, 16), "lr": 1e-2, "lr_next": 1e-2}
 
 
 def drawn(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
-
-
-# E ---------------------------------------------------------------------------------------
 
 
 def test_feature_matrix_is_the_mean_of_squared_gradients_over_nodes_and_classes() -> None:
@@ -55,9 +50,6 @@ def test_the_kept_matrix_is_of_the_last_task_over_all_columns() -> None:
     assert torch.allclose(known.matrix, expected, atol=1e-6)
 
 
-# the drift update ------------------------------------------------------------------------
-
-
 def test_affinity_by_a_slow_loop() -> None:
     means, old, root = drawn(3, 4), drawn(8, 4, seed=1), drawn(4, 4, seed=2)
     matrix = root @ root.T
@@ -67,9 +59,6 @@ def test_affinity_by_a_slow_loop() -> None:
             slow[k, i] = -(old[i] - means[k]) @ matrix @ (old[i] - means[k])
     slow = (slow - slow.min()) / (slow.max() - slow.min()) / (2 * 0.2**2)
     assert torch.allclose(elastic_affinity(means, old, matrix, 0.2).float(), slow, atol=1e-4)
-
-
-# the loss --------------------------------------------------------------------------------
 
 
 def step_after_one_task(learner: Efc) -> tuple[TrainingStep, TaskTraining]:
@@ -83,7 +72,6 @@ def step_after_one_task(learner: Efc) -> tuple[TrainingStep, TaskTraining]:
     nodes = task.train.nonzero().flatten()
     model = model.with_parameters([*moved, weight, bias])
     h = model.embed(task.graph)[nodes] * (drawn(nodes.numel(), 16) > 0)  # stands for dropout
-    assert task.graph.labels is not None
     columns, weights = task.graph.labels[nodes], torch.tensor([0.0, 0.0, 0.3, 0.7])
     given = {"nodes": nodes, "class_weights": weights, "generator": generator.manual_seed(7)}
     step = step_of(model, model.head(h), columns, **given)
@@ -98,7 +86,6 @@ def test_loss_is_the_sum_of_its_three_parts() -> None:
 
     cross_entropy = functional.cross_entropy
     weights = step.class_weights
-    assert weights is not None
     among_new = cross_entropy(step.logits[:, 2:], step.columns - 2, weights[2:])
     among_all = cross_entropy(step.logits, step.columns, weights)
     per_class = round(step.nodes.numel() / 4)
@@ -115,9 +102,6 @@ def test_loss_is_the_sum_of_its_three_parts() -> None:
     assert elastic > 0.01
 
 
-# the whole method ------------------------------------------------------------------------
-
-
 def test_covariances_are_never_updated() -> None:
     stream = tiny_stream()
     learner = Efc.from_params(**QUICK)
@@ -125,9 +109,6 @@ def test_covariances_are_never_updated() -> None:
     second = learner.observe(stream.task(1)).learned_.prototypes
     assert torch.equal(first.spreads, second.spreads[:2])
     assert not torch.allclose(first.means, second.means[:2], atol=1e-3)
-
-
-# DBR -------------------------------------------------------------------------------------
 
 
 def slow_density_prototype(rows: Tensor, gamma: float) -> tuple[list[float], float]:
@@ -193,9 +174,6 @@ def test_a_class_that_comes_back_alone_is_no_rival_of_itself() -> None:
     found = adaptive_samples(sampler, drawn(3, 6, seed=1), columns, 4, torch.Generator())
     noise = sampler.noise(4, torch.Generator())
     assert torch.equal(found, sampler.means.unsqueeze(1) + noise)
-
-
-# TPA -------------------------------------------------------------------------------------
 
 
 def test_drift_by_a_slow_loop() -> None:

@@ -9,15 +9,14 @@ import torch
 from torch import Tensor
 
 from tests.harness.steps import step_of
+from undrift import Bare, Graph, Task
 from undrift.encoders.training import Model, TrainingStep
-from undrift.graphs import Graph
+from undrift.learners import ErGnn
 from undrift.learners import er_gnn as module
-from undrift.learners.bare import Bare
-from undrift.learners.er_gnn import Buffer, Choice, ErGnn, conflicts, places_taken, replayed
+from undrift.learners.er_gnn import Buffer, Choice, conflicts, places_taken, replayed
 from undrift.learners.parts.backbone import Backbone
 from undrift.sparse import Csr
-from undrift.streams.task import Task
-from undrift.testing.graphs import tiny_graph, tiny_stream
+from undrift.testing import tiny_graph, tiny_stream
 
 QUICK = {"epochs": 60, "hidden": (16, 16), "lr": 1e-2, "lr_next": 1e-2}
 
@@ -42,7 +41,6 @@ def test_never_more_than_the_budget_of_a_class(budget: int, sampler: str) -> Non
     learner = er_gnn(budget=budget, sampler=sampler)
     available = []
     for task in stream:
-        assert task.graph.labels is not None
         available += [int((task.graph.labels[task.train] == c).sum()) for c in task.classes]
         learner.observe(task)
         kept = torch.bincount(learner.learned_.buffer.graph.labels).tolist()
@@ -53,7 +51,6 @@ def chosen(graph: Graph, train: Tensor, sampler: str, **options: Any) -> dict[in
     """The selected nodes by class."""
     settings: dict[str, Any] = {"budget": 4, "distance": 4.0, "seed": 0, **options}
     generator = torch.Generator().manual_seed(settings.pop("seed"))
-    assert graph.labels is not None
     classes = tuple(sorted(set(graph.labels.tolist())))
     learner = ErGnn.from_params(sampler=sampler, **settings)
     nodes = learner.select(graph, train, classes, generator).tolist()
@@ -66,7 +63,6 @@ def dense(graph: Graph) -> np.ndarray:
 
 
 def members(graph: Graph, train: Tensor, c: int) -> list[int]:
-    assert graph.labels is not None
     return [i for i in train.tolist() if int(graph.labels[i]) == c]
 
 
@@ -103,9 +99,7 @@ def test_cm_takes_those_with_fewest_other_class_nodes_around(sparse: bool) -> No
 
 @pytest.mark.parametrize("pairs", [1, 50, 333])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_chunks_do_not_change_the_counts(
-    monkeypatch: pytest.MonkeyPatch, pairs: int, sparse: bool
-) -> None:
+def test_chunks_do_not_change_the_counts(monkeypatch, pairs: int, sparse: bool) -> None:
     features = tiny_graph(sparse=sparse).features
     mine = torch.arange(25)
     a, b = features[mine], features[torch.arange(25, 60)]
@@ -144,9 +138,6 @@ def test_a_class_that_comes_back_shares_its_budget_with_its_old_nodes() -> None:
     assert min(came.values()) >= 1  # no batch fills the buffer, none is left out
 
 
-# the buffer and the loss that shows it ---------------------------------------------------
-
-
 def generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
@@ -164,8 +155,6 @@ def slow_loss(model: Model, buffer: Buffer, graph: Graph, nodes: Tensor, weighte
         return math.log(sum(math.exp(v) for v in logits)) - logits[label]
 
     assert isinstance(buffer.graph.features, Tensor)
-    assert buffer.graph.labels is not None
-    assert graph.labels is not None
     labels = buffer.graph.labels.tolist()
     total = weight_sum = 0.0
     for row, label in zip(buffer.graph.features, labels, strict=True):

@@ -10,12 +10,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from undrift.graphs import Graph, ReceptiveField
+from undrift import Graph, Learner, TaskStream, make_learner
+from undrift.graphs import ReceptiveField
 from undrift.graphs import field as module
-from undrift.learners.base import Learner
-from undrift.learners.registry import METHODS, make_learner, method_class
+from undrift.learners.registry import METHODS, method_class
 from undrift.propagation.mixes import Mix
-from undrift.streams.stream import TaskStream
 
 QUICK: dict[str, Any] = {"epochs": 3, "hidden": (8, 8), "n_encoders": 5, "fourier": 7}
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -38,9 +37,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
 WIDTH = 12
 
 
-def graph_of(
-    seed: int, n: int = 60, *, directed: bool = True, weighted: bool = True, sparse: bool = False
-) -> Graph:
+def graph_of(seed, n=60, *, directed=True, weighted=True, sparse=False) -> Graph:
     """A ring with a few chords, so that fields are small; every tenth node has no edge."""
     rng = np.random.default_rng(seed)
     source = np.concatenate([np.arange(n), rng.integers(0, n, n // 4)])
@@ -82,9 +79,7 @@ def close(some: torch.Tensor, whole: torch.Tensor) -> bool:
     st.booleans(),
     st.lists(st.integers(0, 59), max_size=4),
 )
-def test_some_nodes_get_what_they_get_among_all(
-    variant: str, seed: int, directed: bool, weighted: bool, sparse: bool, nodes: list[int]
-) -> None:
+def test_some_nodes_get_what_they_get_among_all(variant, seed, directed, weighted, sparse, nodes):
     learner = taught(variant)
     graph = graph_of(seed, directed=directed, weighted=weighted, sparse=sparse)
     with pytest.MonkeyPatch.context() as patch:
@@ -97,9 +92,7 @@ def test_some_nodes_get_what_they_get_among_all(
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_a_field_is_small_and_its_edges_alone_are_read(
-    variant: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_field_is_small_and_its_edges_alone_are_read(variant: str, monkeypatch) -> None:
     learner, graph = taught(variant), graph_of(1, 400)
     mask = torch.zeros(400, dtype=torch.bool)
     mask[[17, 200]] = True
@@ -133,7 +126,6 @@ def test_a_field_holds_what_walks_reach(seed: int, directed: bool, nodes: list[i
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_MOST", 1)
         found = ReceptiveField.of(graph, torch.tensor(nodes), hops)
-    assert found is not None
     assert found.nodes.tolist() == sorted(expected)
     assert found.nodes[found.at].tolist() == nodes
     for kind in ("symmetric", "row", "sum"):

@@ -8,15 +8,12 @@ from typing import Any, get_args
 import pytest
 
 from paper.rivals.ugcn import Ugcn
+from undrift import Bare, Learner, PrivatePropagation, Propagation
 from undrift.analytic.additive import Additive
 from undrift.learners.acil import AcilPlan
 from undrift.learners.additive import AdditiveLearner, RowPlan, ScoredRows
-from undrift.learners.bare import Bare
-from undrift.learners.base import Learner
 from undrift.learners.parts.model_learner import ModelLearner
-from undrift.learners.private_propagation import PrivatePropagation
 from undrift.learners.registry import METHODS, method_class
-from undrift.propagation.learner import Propagation
 
 KINDS = [*(method_class(name) for name in METHODS), PrivatePropagation]
 FUNCTIONS = FunctionType, property, classmethod, staticmethod, cached_property

@@ -3,7 +3,6 @@
 Another learner of that kind joins by one line of `LIVING`.
 """
 
-import random
 from collections.abc import Callable
 from dataclasses import replace
 from functools import reduce
@@ -15,12 +14,10 @@ import torch
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from undrift import Learner, Task, make_learner
 from undrift.graphs import disjoint_union
-from undrift.learners.base import Learner
-from undrift.learners.registry import make_learner
-from undrift.streams.task import Task
+from undrift.testing import tiny_graph
 from undrift.testing.check_living import refused, same, tiny_batch
-from undrift.testing.graphs import tiny_graph
 
 QUICK: dict[str, Any] = {"epochs": 3, "hidden": (6, 6), "alpha": 2}
 SMALL: dict[str, Any] = {"hops": 2, "fourier": 0, "sketch": 64}
@@ -88,14 +85,7 @@ def pooled(tasks: list[Task]) -> Task:
     corrected=st.lists(st.integers(61, 80), max_size=1),
     chance=st.randoms(use_true_random=False),
 )
-def test_any_history_is_one_pooled_training(
-    name: str,
-    kept: list[int],
-    split: list[int],
-    gone: list[int],
-    corrected: list[int],
-    chance: random.Random,
-) -> None:
+def test_any_history_is_one_pooled_training(name, kept, split, gone, corrected, chance) -> None:
     here = LIVING[name]().observe(BASE)
     there = here.sibling()
     lives: list[list[tuple[str, tuple[Task, ...]]]] = [

@@ -70,9 +70,7 @@ def test_a_text_with_a_colon_that_names_no_module(tmp_path: Path) -> None:
     assert "imports nothing" not in str(refused.value)
 
 
-def test_what_a_user_spells_out_is_imported_while_a_file_may_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_user_spells_out_is_imported_while_a_file_may_not(tmp_path, monkeypatch) -> None:
     code = "from undrift.learners.bare import Bare as Mine\nfrom undrift.merging.ham import Ham"
     (tmp_path / "colon_rules.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)

@@ -7,13 +7,7 @@ import pytest
 import torch
 
 from tests.harness import metamorphic
-from tests.harness.metamorphic import (
-    NOT_INVARIANT,
-    OWN_TOLERANCE,
-    QUICK,
-    RELATIONS,
-    check_relation,
-)
+from tests.harness.metamorphic import NOT_INVARIANT, OWN_TOLERANCE, QUICK, RELATIONS, check_relation
 from undrift.graphs import Graph
 from undrift.learners.registry import METHODS, make_learner, method_class
 from undrift.testing.graphs import tiny_stream
@@ -60,9 +54,7 @@ def test_a_gpu_gives_the_same_answer(method: str) -> None:
 
 
 @pytest.mark.parametrize(("method", "draws"), [("polo", True), ("efc", True), ("adr", False)])
-def test_on_a_device_only_methods_that_draw_nodes_have_other_numbers(
-    method: str, draws: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_on_a_device_only_methods_that_draw_nodes_have_other_numbers(method, draws, monkeypatch):
     """As docs/reliability.md has it: with a generator seeded as that of a device is."""
 
     def other(generator: torch.Generator, device: object) -> torch.Generator:

@@ -12,20 +12,16 @@ from torch.nn import functional
 
 from paper.public_methods import PublicEwc, PublicLwf, PublicMas, PublicMasLearned
 from tests.harness.steps import step_of
+from undrift import InputError, Task, TaskStream
 from undrift.encoders.encoder import Head, whole_graph
 from undrift.encoders.training import Model, TrainingStep
-from undrift.errors import InputError
-from undrift.learners.ewc import Ewc
-from undrift.learners.lwf import Lwf, LwfLearned
-from undrift.learners.mas import Mas, MasLearned
+from undrift.learners import Ewc, Lwf, Mas
+from undrift.learners.lwf import LwfLearned
+from undrift.learners.mas import MasLearned
 from undrift.learners.parts.backbone import generator_for
 from undrift.learners.parts.importance import PenaltyLearned, PerParameter
 from undrift.learners.parts.model_learner import TaskTraining
-from undrift.streams.stream import TaskStream
-from undrift.streams.task import Task
-from undrift.testing.graphs import tiny_graph, tiny_stream
-
-# ewc ------------------------------------------------------------------------------------
+from undrift.testing import tiny_graph, tiny_stream
 
 QUICK = {"epochs": 5, "hidden": (6, 5), "lr": 1e-2, "lr_next": 1e-2}
 
@@ -100,9 +96,6 @@ def test_the_loss_pulls_to_every_old_task() -> None:
     assert float(known.penalty.loss(7.0)(step)) == pytest.approx(float(wanted), rel=1e-4)
 
 
-# mas ------------------------------------------------------------------------------------
-
-
 def mas(**params: Any) -> Mas:
     return Mas.from_params(**{**QUICK, **params})
 
@@ -148,7 +141,6 @@ def test_importance_over_all_outputs_counts_columns_to_come_and_holds_them() -> 
     stream = tiny_stream()
     learner = PublicMas.from_params(**QUICK, outputs=6)
     known: PublicMasLearned = learner.observe(stream.task(0)).learned_
-    assert known.reserved is not None
     head = Head(
         torch.cat([known.model.head.weight, known.reserved.weight], dim=1),
         torch.cat([known.model.head.bias, known.reserved.bias]),
@@ -157,7 +149,6 @@ def test_importance_over_all_outputs_counts_columns_to_come_and_holds_them() -> 
     assert near(known.importance, omega_of_means(whole, stream.task(0)), 1e-4)
     assert learner.scores(stream.graph).shape[1] == 2
     training, left = learner._reserving(TaskTraining.of(learner, stream.task(1), known))
-    assert left is not None
     assert torch.equal(training.model.head.weight, head.weight[:, :4])
     assert torch.equal(left.weight, head.weight[:, 4:])
     now = list(training.model.parameters)
@@ -188,8 +179,6 @@ def test_the_loss_pulls_to_the_last_model() -> None:
     assert float(learner._loss(training)(step)) == pytest.approx(wanted, rel=1e-4)
 
 
-# lwf ------------------------------------------------------------------------------------
-
 LWF_QUICK = {"epochs": 20, "hidden": (8, 8), "lr": 1e-2, "lr_next": 1e-2}
 
 
@@ -205,7 +194,6 @@ def step_on(learner: Lwf, t: int) -> tuple[TrainingStep, torch.Tensor]:
     model = replace(known.model, head=head)
     nodes = task.train.nonzero().flatten().flip(0)[:7]
     embeddings = model.embed(task.graph)[nodes]
-    assert task.graph.labels is not None
     columns = task.graph.labels[nodes]  # classes arrive as 0, 1, 2, ...: a class is its column
     weights = torch.rand(model.head.bias.numel(), generator=generator_for(8, 0)) + 0.1
     logits = model.head(embeddings) + 0.3 * torch.randn(7, 1, generator=generator_for(7, 0))

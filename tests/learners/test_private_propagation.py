@@ -8,15 +8,10 @@ import torch
 
 import undrift.learners.private_propagation as private_steps
 from tests.harness.lower_bound import epsilon_lower_bound
-from undrift import load, make_learner
-from undrift.errors import InputError
-from undrift.graphs import Graph
-from undrift.learners.private_propagation import PrivatePropagation
+from undrift import Graph, InputError, PrivatePropagation, Propagation, Task, load, make_learner
 from undrift.noise.release import ClippedSums, Scales
-from undrift.propagation.learner import Propagation
-from undrift.streams.task import Task, isolating
-from undrift.testing.check_learner import LEARNER_CHECKS
-from undrift.testing.graphs import tiny_stream
+from undrift.streams.task import isolating
+from undrift.testing import LEARNER_CHECKS, tiny_stream
 from undrift.typing import silent
 
 SIX = tuple(range(6))
@@ -88,9 +83,6 @@ def without_node(task, node):
     return isolating(task, torch.tensor([node]))
 
 
-# what is protected -----------------------------------------------------------------------
-
-
 def test_node_level_no_node_moves_the_sums_further_than_said_hubs_among_them():
     found = shares("node", without_node, 15)
     assert max(found) <= 1 + 1e-9
@@ -135,9 +127,6 @@ def test_an_attack_on_a_hub_stays_under_the_claim():
 def test_the_same_attack_proves_it_where_noise_is_missing(monkeypatch):
     monkeypatch.setattr(private_steps, "seeded_normal", lambda *seed: np.zeros)
     assert attack_on_a_hub() > 1.0
-
-
-# the noise -------------------------------------------------------------------------------
 
 
 def test_two_learners_of_one_seed_have_other_noise():
@@ -185,9 +174,6 @@ def test_nothing_is_measured_for_the_feature_map():
     assert private().observe(task).learned_.plan.variants == ("mix",)
 
 
-# the account -----------------------------------------------------------------------------
-
-
 def test_batches_of_other_nodes_spend_epsilon_once():
     learner = private(epsilon=4.0)
     assert learner.account_.spent_epsilon == 0
@@ -225,9 +211,6 @@ def test_what_was_released_cannot_be_taken_back(verb):
     with pytest.raises(InputError, match="is out"):
         getattr(learner, verb)(*batches)
     assert not learner.can("forgets")
-
-
-# what is refused -------------------------------------------------------------------------
 
 
 def test_a_class_outside_the_list_is_refused_before_anything_is_released():
@@ -273,9 +256,6 @@ def test_epsilon_makes_a_learner_of_its_own_wherever_it_is_said(tmp_path):
     assert type(make_learner("propagation", epsilon=None, delta=1e-6)) is Propagation
     with pytest.raises(InputError, match="PrivatePropagation"):
         Propagation(epsilon=1.0, class_list=SIX)
-
-
-# what comes of it ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", [name for name in LEARNER_CHECKS if name not in EXACT])

@@ -6,11 +6,7 @@ from typing import Any
 
 import pytest
 
-from undrift import make_learner, plugins
-from undrift.errors import InputError
-from undrift.learners.adr import Adr
-from undrift.learners.bare import Bare
-from undrift.learners.base import Learner
+from undrift import Adr, Bare, InputError, Learner, make_learner, plugins
 from undrift.learners.registry import METHODS, REGISTRY, known_method, method_class, recorded_name
 
 ADR = "undrift.learners.adr:Adr"

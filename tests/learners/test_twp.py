@@ -10,14 +10,13 @@ from torch.nn import functional
 from paper.public_methods import PublicTwp, aggregated_gradient
 from tests.harness.steps import step_of
 from undrift.encoders.encoder import Encoder
-from undrift.encoders.training import Model, cross_entropy
+from undrift.encoders.training import cross_entropy
 from undrift.graphs import Graph
 from undrift.learners.parts.backbone import Backbone, generator_for
 from undrift.learners.parts.importance import PenaltyLearned, PerParameter
 from undrift.learners.parts.model_learner import TaskTraining
 from undrift.learners.twp import Twp, topology_gradient
 from undrift.sparse import Csr
-from undrift.streams.task import Task
 from undrift.testing.graphs import tiny_graph, tiny_stream
 
 QUICK = {"epochs": 5, "hidden": (6, 5), "lr": 1e-2, "lr_next": 1e-2}
@@ -27,9 +26,7 @@ def twp(kind: type[Twp] = Twp, **params: Any) -> Twp:
     return kind.from_params(**{**QUICK, **params})
 
 
-def gradients_by_hand(
-    model: Model, task: Task, *, aggregated: bool = False
-) -> tuple[PerParameter, PerParameter]:
+def gradients_by_hand(model, task, *, aggregated=False) -> tuple[PerParameter, PerParameter]:
     """d CE / d theta of a GCN by autograd on dense matrices, and the gradient of the topology."""
     live = tuple(p.clone().requires_grad_() for p in model.parameters)
     a = task.graph.operator("symmetric").to_dense()
@@ -52,9 +49,7 @@ def near(one: PerParameter, other: PerParameter) -> bool:
 
 @pytest.mark.parametrize("batch_size", [None, 5])
 @pytest.mark.parametrize("strengths", [(3.0, 0.0), (0.0, 2.0), (3.0, 2.0)])
-def test_importances_are_the_squares_of_two_separate_gradients(
-    strengths: tuple[float, float], batch_size: int | None
-) -> None:
+def test_importances_are_the_squares_of_two_separate_gradients(strengths, batch_size) -> None:
     task = tiny_stream().task(0)
     learner = twp(loss_strength=strengths[0], topology_strength=strengths[1], batch_size=batch_size)
     known: PenaltyLearned = learner.observe(task).learned_

@@ -70,9 +70,6 @@ def test_what_is_no_guarantee_is_refused(epsilon, delta):
         noise_multiplier(epsilon, delta)
 
 
-# accountant -----------------------------------------------------------------------------
-
-
 def test_other_nodes_cost_no_more():
     m = noise_multiplier(4.0, 1e-6)
     account = Accountant(4.0, 1e-6)

@@ -7,19 +7,10 @@ import pytest
 import torch
 
 from tests.harness.lower_bound import epsilon_lower_bound
-from undrift.errors import InputError
+from undrift import InputError
+from undrift.noise import Mechanism
 from undrift.noise.gaussian import epsilon_of
-from undrift.noise.release import (
-    GRID,
-    ClippedSums,
-    Mechanism,
-    Scales,
-    clipped,
-    seeded_normal,
-    system_normal,
-)
-
-# release --------------------------------------------------------------------------------
+from undrift.noise.release import GRID, ClippedSums, Scales, clipped, seeded_normal, system_normal
 
 
 def moved(scales, one, other):
@@ -112,8 +103,6 @@ def test_what_is_released_lies_on_the_grid_whatever_the_rows():
         assert (float(number) / GRID).is_integer()
     assert not (float(sums.gram[0, 0]) / GRID).is_integer()
 
-
-# empirical ------------------------------------------------------------------------------
 
 EPSILON, DELTA = 1.0, 1e-3
 

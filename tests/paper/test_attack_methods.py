@@ -17,12 +17,9 @@ from paper.attack_methods import (
     two_states,
 )
 from tests.privacy.conftest import texts
-from undrift.graphs import Graph
-from undrift.learners.registry import make_learner
+from undrift import Graph, Propagation, Task, make_learner
 from undrift.privacy.attacks import auc, kept_sums
 from undrift.privacy.membership import Distance
-from undrift.propagation.learner import Propagation
-from undrift.streams.task import Task
 
 
 def words(count: int, vocabulary: int, each: int) -> Tensor:

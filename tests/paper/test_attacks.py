@@ -1,19 +1,16 @@
 """The parts of the study of attacks, on a small stream."""
 
-from pathlib import Path
-
 import pytest
 
 from paper.attack_figures import best_of_one_row, read_attacks
 from paper.attack_membership import by_known_rows, membership
 from paper.attack_rows import beside_known, small_classes, two_states_by, unknown_words
 from paper.attack_validation import validation_moments
-from undrift.errors import InputError
-from undrift.propagation.learner import Propagation
-from undrift.testing.graphs import tiny_stream
+from undrift import InputError, Propagation
+from undrift.testing import tiny_stream
 
 
-def test_results_that_are_not_there_say_how_to_make_them(tmp_path: Path) -> None:
+def test_results_that_are_not_there_say_how_to_make_them(tmp_path) -> None:
     with pytest.raises(InputError, match="python -m paper attacks"):
         read_attacks(tmp_path)
 

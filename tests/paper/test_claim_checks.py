@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from paper.claim import Claim
-from paper.claim_checks import DRIFT_SHARE, RUN_CHECKS, SEARCH_CHECKS
+from paper.claim_checks import RUN_CHECKS
 from paper.claim_runs import Runs, adr_searches, claimed_runs
 from paper.claims import claims_of
 from paper.published import published, published_rows
@@ -58,44 +58,6 @@ def test_rows_without_runs_are_named() -> None:
     against = checked("cs-cl", {"adr": flat(80), "cat": flat(88)})["adr-first"]
     assert against.disagrees
     assert "ADR 80.00, not above CaT 88.00 (paper: ADR 90.71, next DS-AL 88.88)" in against.evidence
-
-
-@pytest.mark.parametrize("more", [0, 1e-6])
-def test_far_less_drift_is_a_quarter_of_the_smaller(more: float) -> None:
-    runs = {"adr": flat(90, DRIFT_SHARE * 0.2 + more), "efc": flat(50, 0.2), "dpcr": flat(50, 0.9)}
-    claim = checked("cs-cl", runs)["drift"]
-    assert claim.holds == (not more)
-    assert claim.evidence.endswith("ADR 5.0 %, EFC 20.0 %, DPCR 90.0 %.")
-    assert claim.paper
-
-
-def test_near_joint_is_by_our_distance_and_shows_the_papers_numbers() -> None:
-    near = checked("cs-cl", {"adr": flat(88), "joint": flat(90)})["near-joint"]
-    assert near.holds
-    assert near.paper is None
-    assert "paper: ADR 87.21, Joint 88.92 (-1.71)" in near.evidence
-    assert not checked("cs-cl", {"adr": flat(87.9), "joint": flat(90)})["near-joint"].holds
-    assert checked("cs-cl", {"bare": flat(10)}) == {}  # nothing to compare
-    assert not {"drift", "no-drift"} & set(checked("cs-cl", {"adr": flat(9, None)}))
-
-
-def of_search(scores: dict[tuple[float, float], float | None]) -> list[Claim]:
-    """The claims on gamma and on alpha, of a search with these scores by (alpha, gamma)."""
-    search = searched(({"alpha": a, "gamma": g}, score) for (a, g), score in scores.items())
-    return [claim for check in SEARCH_CHECKS if (claim := check("cs-cl", search)) is not None]
-
-
-def test_gamma_and_alpha_from_a_search() -> None:
-    scores: dict[tuple[float, float], float | None] = {}
-    scores |= {(1, 0.1): 90.0, (1, 1): 90.9, (8, 0.1): 60.0, (8, 1): 89.0}
-    gamma, alpha = of_search(scores)
-    assert gamma.holds  # only the smallest alpha counts
-    assert "varies by 0.90" in gamma.evidence
-    assert alpha.holds
-    assert "1: 90.90, 8: 89.00; best at 1" in alpha.evidence
-    gamma, _ = of_search(scores | {(1, 0.1): None, (8, 1): None})  # failed
-    assert "varies by 0.00" in gamma.evidence
-    assert all(claim.disagrees for claim in of_search(scores | {(1, 0.1): 80.0, (8, 1): 95.0}))
 
 
 def run(stand_in: bool = False, **spec: Any) -> Result:

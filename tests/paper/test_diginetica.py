@@ -1,7 +1,6 @@
 """The study of DIGINETICA on a generated shop in the layout of its file, and its page."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from paper.diginetica_page import BEGIN, END
 from undrift.recommend.stream import generate
 
 
-def test_the_command_writes_all_that_the_page_shows(tmp_path: Path, capsys, monkeypatch) -> None:
+def test_the_command_writes_all_that_the_page_shows(tmp_path, capsys, monkeypatch) -> None:
     monkeypatch.setattr(diginetica, "GRID", {"ridge": (1.0, 80.0), "decay": (0.7, 1.0)})
     monkeypatch.setattr(diginetica, "START", {"ridge": 80.0, "decay": 1.0})
     shop = generate(periods=3, sessions=60)

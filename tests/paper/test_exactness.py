@@ -5,9 +5,8 @@ problem. "Absolute resistance to feature drift": true while the stacked inputs o
 full row rank, else a compromise. "Zero forgetting" of ACR: true for fixed embeddings.
 """
 
-from undrift.learners.adr import Adr
-from undrift.streams.stream import TaskStream
-from undrift.testing.graphs import tiny_graph
+from undrift import Adr, TaskStream
+from undrift.testing import tiny_graph
 
 
 def adr_drift(features: int, nodes: int) -> list[float]:

@@ -16,7 +16,7 @@ def test_every_figure_of_the_docs_has_its_maker() -> None:
     assert there == {*FIGURES, *WITH_RUNS}
 
 
-def test_the_figures_are_what_the_tables_give(tmp_path: Path) -> None:
+def test_the_figures_are_what_the_tables_give(tmp_path) -> None:
     assert main([str(ROOT / "results"), str(tmp_path)]) == 0
     assert {path.stem for path in tmp_path.glob("*.svg")} == set(FIGURES)
     for path in tmp_path.glob("*.svg"):

@@ -9,13 +9,12 @@ import torch
 
 from paper import anomalies, gnnsafe, novelty_study
 from paper.novelty_study import BEGIN, END, again, beside, few_edges, main, study
-from undrift import Propagation
+from undrift import Propagation, TaskStream
 from undrift.experiments.run import PreparedRun
-from undrift.streams.stream import TaskStream
-from undrift.testing.graphs import tiny_stream
+from undrift.testing import tiny_stream
 
 
-def test_rows_go_into_the_table_of_a_page(tmp_path: Path) -> None:
+def test_rows_go_into_the_table_of_a_page(tmp_path) -> None:
     rows = list(study(tiny_stream()))
     beside(tiny_stream(), 0, rows)
     assert [row["task"] for row in rows] == [0, 1]
@@ -57,7 +56,7 @@ def test_few_edges_are_measured_before_and_now() -> None:
     assert found["now"]["none"] <= found["before"]["none"]
 
 
-def test_anomalies_are_ranked_after_each_row_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_anomalies_are_ranked_after_each_row_of_the_table(monkeypatch) -> None:
     rows = {"alone": ("classes", 0, ("propagation",)), "both": ("classes", 1, ("propagation",))}
     monkeypatch.setattr(anomalies, "ROWS", rows)
     stream = TaskStream.from_graph(tiny_stream().graph, base=1, increment=5, normal=0)

@@ -1,5 +1,3 @@
-from typing import Any
-
 import pytest
 
 from paper.page_tables import accuracy_table, large_differences
@@ -12,11 +10,11 @@ def cells(line: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def table(fakes: Any) -> Comparison:
+def table(fakes) -> Comparison:
     return compare(*fakes.folder(), metrics=("a_avg", "a_f", "a_l", "forgetting"))
 
 
-def test_every_number_of_a_stream_is_the_comparisons(fakes: Any, table: Comparison) -> None:
+def test_every_number_of_a_stream_is_the_comparisons(fakes, table: Comparison) -> None:
     results, plan = fakes.folder()
     nodes = compare(results, plan, metrics=("a_f",), grading="node")
     header, _, *lines = accuracy_table(table, nodes, "cs-cl", results).splitlines()

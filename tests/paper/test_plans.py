@@ -1,7 +1,5 @@
 """The plans of the paper hold what they promise, with and without data."""
 
-from pathlib import Path
-
 import pytest
 
 from paper.merging import ABLATION
@@ -12,7 +10,7 @@ from undrift.learners.registry import make_learner
 
 
 @pytest.fixture
-def nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def nothing(monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path))
 
 

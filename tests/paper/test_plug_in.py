@@ -13,15 +13,14 @@ from zipfile import ZipFile
 import pytest
 
 from paper.plans import PLANS as PAPER_PLANS
-from undrift import plugins
+from undrift import InputError, make_learner, plugins
 from undrift.cli.app import COMMANDS, start
-from undrift.errors import InputError
 from undrift.experiments.plans import PLANS, named_plan
-from undrift.learners.registry import load, make_learner, method_class
+from undrift.learners.registry import load, method_class
 from undrift.merging import merging_rule
 from undrift.plugins import IN_A_CLONE
 from undrift.streams.benchmarks import STREAMS, stream_info
-from undrift.testing.graphs import tiny_stream
+from undrift.testing import tiny_stream
 
 ROOT = Path(__file__).parents[2]
 ENTRIES: dict[str, set[str]] = {}
@@ -38,7 +37,6 @@ FORMS: dict[str, dict[str, Any]] = {
     "twp": {"faithful": True},
     "adr": {"merging": "undrift.merging.fisher:FlooredFisher"},  # as 0.2.0 has it
 }
-Captured = pytest.CaptureFixture[str]
 
 # one process: every name that a clone brings is refused by the package alone, in one sentence
 ALONE = """
@@ -76,7 +74,7 @@ def test_from_a_clone_all_of_it_is_there() -> None:
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_a_form_of_public_code_is_found_by_its_option(name: str, tmp_path: Path) -> None:
+def test_a_form_of_public_code_is_found_by_its_option(name: str, tmp_path) -> None:
     learner = make_learner(name, epochs=2, hidden=(4, 4), **FORMS[name])
     learner.observe(tiny_stream().task(0)).save(tmp_path / "form", least_rows=1)
     again = load(tmp_path / "form").observe(tiny_stream().task(1))
@@ -87,7 +85,7 @@ def test_a_form_of_public_code_is_found_by_its_option(name: str, tmp_path: Path)
             method_class(name)(**FORMS[name])
 
 
-def test_without_the_clone_names_say_so(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
+def test_without_the_clone_names_say_so(monkeypatch, capsys) -> None:
     monkeypatch.setattr(plugins, "_outside", lambda group: {})
     asked = [(stream_info, name) for name in [*IN_A_CLONE["undrift.streams"], "photo-cl@thin"]]
     others = [name for name in FORMS if name != "adr"]
@@ -104,7 +102,7 @@ def test_without_the_clone_names_say_so(monkeypatch: pytest.MonkeyPatch, capsys:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     source = folder / "source"
     copytree(ROOT / "src", source / "src", ignore=ignore_patterns("*.egg-info", "__pycache__"))
@@ -131,7 +129,7 @@ def test_the_wheel_has_what_users_import_and_nothing_else(wheel: Path) -> None:
     assert not [name for name in files for part in parts if part in name]
 
 
-def test_the_wheel_alone_says_what_comes_with_a_clone(wheel: Path, tmp_path: Path) -> None:
+def test_the_wheel_alone_says_what_comes_with_a_clone(wheel: Path, tmp_path) -> None:
     """In an environment without the clone: other packages are linked, those of ours are not."""
     site = tmp_path / "site"
     site.mkdir()

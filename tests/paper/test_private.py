@@ -9,10 +9,9 @@ import torch
 
 from paper import private_utility
 from paper.private_figure import private_figure, private_table, read_utility
-from undrift.evaluation.loop import evaluate
+from undrift import PrivatePropagation, evaluate
 from undrift.evaluation.protocols import exams
-from undrift.learners.private_propagation import PrivatePropagation
-from undrift.testing.graphs import tiny_stream
+from undrift.testing import tiny_stream
 
 ROOT = Path(__file__).parents[2]
 
@@ -61,7 +60,6 @@ def test_the_line_of_the_default_is_that_of_the_readme():
     table = read_utility(ROOT / "results")
     readme = (ROOT / "README.md").read_text()
     cells = re.search(r"^\| `propagation`.*$", readme, re.MULTILINE)
-    assert cells is not None
     shown = [float(cell.strip(" *")) for cell in cells[0].split("|")[3:-1]]
     columns = ("cs-cl", "physics-cl", "computers-cl", "photo-cl")
     for stream, number in zip(columns, shown, strict=False):

@@ -1,6 +1,6 @@
 import pytest
 
-from paper.published import Published, Table, published, published_rows
+from paper.published import Table, published, published_rows
 from undrift.learners.registry import METHODS
 from undrift.streams.benchmarks import STREAMS
 
@@ -22,14 +22,6 @@ def test_the_sums_are_the_papers(table: Table, cells: int, means: float, deviati
     assert len(every) == cells
     assert sum(number.mean for number in every) == pytest.approx(means)
     assert sum(number.deviation for number in every) == pytest.approx(deviations)
-
-
-def test_cells_as_printed() -> None:
-    assert published("table1", "adr", "cs-cl", "a_avg") == Published(90.71, 0.22)
-    assert published("table1", "mas", "corafull-cl", "a_f") == Published(9.09, 1.83)
-    assert published("ablation", "fisher", "cs-cl", "a_f") == Published(58.01, 5.32)
-    directed = published("table1", "adr", "arxiv-cl@directed", "a_f")
-    assert directed == published("table1", "adr", "arxiv-cl", "a_f") is not None
 
 
 def test_joint_has_no_average_and_ham_of_the_ablation_is_adr() -> None:

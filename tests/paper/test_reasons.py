@@ -14,7 +14,7 @@ SETTINGS = {"strength": 10000.0, "budget": 2, "form": "last"}
 
 
 @pytest.fixture(scope="module")
-def records(fakes: Any) -> Records:
+def records(fakes) -> Records:
     """Table 1 with every method, and a plan `carried` whose EWC are the runs of MAS, with settings.
 
     One run of EWC stands in no plan.
@@ -41,7 +41,7 @@ def said(records: Records, text: str, row: str = "ewc") -> str:
     return with_numbers({("cs-cl", row): text}, records)["cs-cl", row]
 
 
-def test_a_number_is_the_mean_over_the_seeds_of_its_plan(records: Records, fakes: Any) -> None:
+def test_a_number_is_the_mean_over_the_seeds_of_its_plan(records: Records, fakes) -> None:
     a_f = [fakes.result("cs-cl", "mas", seed).metrics.by_class.a_f for seed in range(2)]
     every = [fakes.result("cs-cl", "ewc", seed).metrics.by_class for seed in range(3)]
     assert said(records, "from {fresh} to {carried}.") == (
@@ -52,7 +52,7 @@ def test_a_number_is_the_mean_over_the_seeds_of_its_plan(records: Records, fakes
     assert said(records, "{fresh/ewc}", "lwf") == said(records, "{fresh}")
 
 
-def test_settings_the_paper_and_runs_without_a_plan(records: Records, fakes: Any) -> None:
+def test_settings_the_paper_and_runs_without_a_plan(records: Records, fakes) -> None:
     assert said(records, "{carried//strength} {carried//budget} {carried//form}") == "10,000 2 last"
     assert said(records, "{paper} ± {paper//±}, {paper//a_avg}") == "49.7 ± 5.3, 72.8"
     assert said(records, "{paper}", "none") == "36.6"

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from paper.thin import ARXIV_EXTREMES, thin, thinned_sizes
 from tests.harness.check_stream import check_stream
-from undrift.errors import InputError
-from undrift.streams.benchmarks import load_stream
-from undrift.testing.graphs import tiny_stream
+from undrift import InputError, load_stream
+from undrift.testing import tiny_stream
 
 
 @settings(max_examples=50, deadline=None, derandomize=True)

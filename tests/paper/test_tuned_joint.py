@@ -1,7 +1,6 @@
 """The tuned network, alone and on tasks apart, and streams that show all tasks so far."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,15 +8,9 @@ import torch
 
 import undrift
 from paper.tuned_joint import TunedNetwork, WholeStream, _class_accuracy, fit_tuned
-from undrift.encoders.architecture import Architecture
-from undrift.encoders.encoder import Encoder
-from undrift.encoders.training import Training
-from undrift.errors import InputError
-from undrift.evaluation.loop import evaluate
-from undrift.learners.registry import make_learner
-from undrift.streams.benchmarks import load_stream
-from undrift.streams.task import Task
-from undrift.testing.graphs import tiny_graph, tiny_stream
+from undrift import InputError, Task, evaluate, load_stream, make_learner
+from undrift.encoders import Architecture, Encoder, Training
+from undrift.testing import tiny_graph, tiny_stream
 
 TUNED = {"epochs": 3, "hidden": (4,), "dropout": 0.3}
 
@@ -36,8 +29,6 @@ def test_isolated_is_the_tuned_recipe_on_the_union_of_the_task_graphs() -> None:
     tuned.observe(Task(kept.graph, kept.train, kept.val, ~(kept.train | kept.val), kept.classes))
     assert torch.equal(learner.scores(stream.graph), tuned.scores(stream.graph))
 
-
-# the tuned network ------------------------------------------------------------------------
 
 TRAIN, VAL = torch.arange(0, 40), torch.arange(40, 60)
 
@@ -88,7 +79,7 @@ def test_it_learns_and_keeps_the_best_epoch(kind: str) -> None:
     assert shares[0] >= shares[1]
 
 
-def test_joint_with_the_recipe_sees_everything_so_far(tmp_path: Path) -> None:
+def test_joint_with_the_recipe_sees_everything_so_far(tmp_path) -> None:
     plain = tiny_stream()
     stream = WholeStream.of(plain)
     whole = stream.task(1)

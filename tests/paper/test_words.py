@@ -1,5 +1,3 @@
-from pathlib import Path
-
 import pytest
 
 from paper.words import Words, read_words
@@ -8,7 +6,7 @@ from undrift.errors import InputError
 STREAMS, ROWS = ["cs-cl", "photo-cl"], ["adr", "cat"]
 
 
-def test_both_files_are_read(tmp_path: Path) -> None:
+def test_both_files_are_read(tmp_path) -> None:
     (tmp_path / "about.toml").write_text('how = " On a machine. "\n[streams]\ncs-cl = "A note."\n')
     (tmp_path / "reasons.toml").write_text('[photo-cl]\ncat = "Because."\n')
     found = read_words(tmp_path, STREAMS, ROWS)
@@ -28,7 +26,7 @@ def test_both_files_are_read(tmp_path: Path) -> None:
         ("reasons.toml", "[cs-cl]\nadr = 1", "1 is not a sentence"),
     ],
 )
-def test_a_slip_of_the_pen_is_named(tmp_path: Path, file: str, text: str, why: str) -> None:
+def test_a_slip_of_the_pen_is_named(tmp_path, file: str, text: str, why: str) -> None:
     (tmp_path / file).write_text(text)
     with pytest.raises(InputError, match=why) as caught:
         read_words(tmp_path, STREAMS, ROWS)

@@ -4,8 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from undrift.graphs import Graph
-from undrift.streams.task import Task
+from undrift import Graph, Task
 
 WORDS = 400
 

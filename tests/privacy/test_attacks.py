@@ -7,17 +7,9 @@ import pytest
 import torch
 
 from tests.privacy.conftest import texts
-from undrift.graphs import Graph
-from undrift.learners.registry import make_learner
+from undrift import Graph, Propagation, Task, make_learner
 from undrift.privacy import membership
-from undrift.privacy.attacks import (
-    Finding,
-    attack_state,
-    auc,
-    auc_interval,
-    predicted,
-    read_rows,
-)
+from undrift.privacy.attacks import Finding, attack_state, auc, auc_interval, predicted, read_rows
 from undrift.privacy.membership import (
     Distance,
     Seen,
@@ -27,11 +19,7 @@ from undrift.privacy.membership import (
     normalised_leverage,
     own_class,
 )
-from undrift.propagation.learner import Propagation
-from undrift.streams.task import Task
-from undrift.testing.graphs import tiny_stream
-
-# attacks --------------------------------------------------------------------------------
+from undrift.testing import tiny_stream
 
 
 def by_name(findings: list[Finding], where: str = "mix") -> dict[str, Finding]:
@@ -135,9 +123,6 @@ def test_rows_that_others_resemble_are_not_read() -> None:
     assert read_rows(gram, row, torch.zeros(0, 2)).tolist() == [True]
 
 
-# figures -----------------------------------------------------------------------------------
-
-
 def test_the_area_is_the_chance_that_a_member_is_larger() -> None:
     generator = torch.Generator().manual_seed(0)
     statistic = torch.randint(0, 12, (80,), generator=generator).double()  # with ties
@@ -149,9 +134,7 @@ def test_the_area_is_the_chance_that_a_member_is_larger() -> None:
 
 @pytest.mark.parametrize(("members", "others"), [(20, 5), (200, 50)])
 @pytest.mark.parametrize("area", [0.5, 0.75])
-def test_the_interval_holds_the_area_as_often_as_it_says(
-    members: int, others: int, area: float
-) -> None:
+def test_the_interval_holds_the_area_as_often_as_it_says(members, others, area) -> None:
     generator = torch.Generator().manual_seed(0)
     shift = float(torch.distributions.Normal(0.0, 1.0).icdf(torch.tensor(area))) * 2**0.5
     hits = 0
@@ -162,9 +145,6 @@ def test_the_interval_holds_the_area_as_often_as_it_says(
         )
         hits += low <= area <= high
     assert 0.92 <= hits / 400 <= 0.99
-
-
-# membership -----------------------------------------------------------------------------
 
 
 def uneven_rows(count: int, width: int, seed: int = 0) -> torch.Tensor:
@@ -207,9 +187,7 @@ def test_the_class_mean_is_taken_off() -> None:
     assert auc(in_class_gram(alone, rows, columns), MEMBERS) > found
 
 
-def test_candidates_that_are_all_known_are_told_apart_in_few_columns(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_candidates_that_are_all_known_are_told_apart_in_few_columns(monkeypatch) -> None:
     rows = uneven_rows(300, 25)  # 325 different numbers in R
     gram = rows[:200].T @ rows[:200]
     found = fitted(Distance(gram), 200, rows)

@@ -6,21 +6,15 @@ import pytest
 import torch
 from torch import Tensor
 
-from undrift import Graph, Learner
-from undrift.learners.adr import Adr
+from undrift import Adr, Graph, Joint, Learner, PrivatePropagation, Propagation, Task, make_learner
+from undrift.learners import DsAl
 from undrift.learners.base import at_nodes
-from undrift.learners.ds_al import DsAl
-from undrift.learners.joint import Joint
 from undrift.learners.kept import Inventory
 from undrift.learners.parts.backbone import Backbone
-from undrift.learners.private_propagation import PrivatePropagation
-from undrift.learners.registry import make_learner
 from undrift.privacy import attacks
 from undrift.privacy.attacks import Finding, auc_interval
 from undrift.privacy.audit import ROWS_PER_COLUMN, Audit, Behind, audit, lines
-from undrift.propagation.learner import Propagation
-from undrift.streams.task import Task
-from undrift.testing.graphs import tiny_graph, tiny_stream
+from undrift.testing import tiny_graph, tiny_stream
 
 
 def narrow(**params: Any) -> Propagation:
@@ -181,15 +175,10 @@ class Flat(Plain):
 
 @pytest.mark.parametrize(
     ("kind", "named"),
-    [
-        (Plain, "weights (12 x 6), bread (12 x 12) may"),
-        (Flat, "not judged: bread (78) may"),
-    ],
+    [(Plain, "weights (12 x 6), bread (12 x 12) may"), (Flat, "not judged: bread (78) may")],
 )
 @pytest.mark.parametrize("tried", [False, True])
-def test_what_a_method_does_not_say_is_not_judged(
-    kind: type[Plain], named: str, tried: bool
-) -> None:
+def test_what_a_method_does_not_say_is_not_judged(kind, named, tried) -> None:
     task = unlabelled_third()
     found = audit(kind().observe(task), [task] if tried else [])
     assert not found.passed
@@ -244,7 +233,7 @@ def test_a_high_area_of_few_nodes_may_be_chance() -> None:
     assert "(attacks: tried)" in Audit("m", (), behind, (of(0.5, 500),), ()).verdict
 
 
-def test_a_high_area_that_may_be_chance_is_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_high_area_that_may_be_chance_is_not_judged(monkeypatch) -> None:
     task = Task(tiny_graph(nodes=240), torch.arange(240) >= 8, classes=range(6))
     learner = narrow(sketch=8, gamma=0.1).observe(task)
     chance = torch.arange(240.0)

@@ -46,12 +46,11 @@ class Batch:
 
 
 @pytest.mark.parametrize("name", RECOMMENDERS.names())
-@pytest.mark.parametrize("half_life", [None, 2.0])
-@settings(max_examples=12, deadline=None, phases=[Phase.generate])
+@settings(max_examples=16, deadline=None, phases=[Phase.generate])
 @given(seed=st.integers(0, 10**9))
-def test_any_history_of_verbs_equals_one_training(name: str, half_life: Any, seed: int) -> None:
+def test_any_history_of_verbs_equals_one_training(name: str, seed: int) -> None:
     random, numbers = Random(seed), count()
-    made: dict[str, Any] = {"half_life": half_life}
+    made: dict[str, Any] = {"half_life": random.choice([None, 2.0])}
     made |= {"ridge": 2.0} if name in ("next-item", "ease") else {}
 
     def drawn() -> Sessions:

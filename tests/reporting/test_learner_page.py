@@ -1,7 +1,6 @@
 """The page of a learner's life, from histories that are as ugly as they come."""
 
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,7 +34,7 @@ def page_of(folder: LearnerFolder) -> str:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> LearnerFolder:
+def folder(tmp_path) -> LearnerFolder:
     return LearnerFolder.new(tmp_path / "desk", settings={"hops": 1})
 
 
@@ -51,7 +50,6 @@ def test_a_year_is_plotted_and_described(folder: LearnerFolder) -> None:
     right, tested = (sum(getattr(n, name) or 0 for n in lines) for name in ("right", "tested"))
     assert f"{right} of {tested} nodes of known classes were predicted right" in page
     strange = lines[-2].noticed
-    assert strange is not None
     table = Console(width=200)
     with table.capture() as shown:
         table.print(history_table(lines))
@@ -67,7 +65,7 @@ def test_a_year_is_plotted_and_described(folder: LearnerFolder) -> None:
         assert 0 <= min(numbers) <= max(numbers) <= 360
 
 
-def test_a_merged_folder_tells_the_life_of_both(folder: LearnerFolder, tmp_path: Path) -> None:
+def test_a_merged_folder_tells_the_life_of_both(folder: LearnerFolder, tmp_path) -> None:
     for number, kinds in enumerate([[0, 1, 2], [0, 1], [1, 2, 3]]):
         folder.observe(month(number, kinds))
     both = LearnerFolder.new(tmp_path / "both", like=folder)
@@ -86,7 +84,7 @@ def test_a_merged_folder_tells_the_life_of_both(folder: LearnerFolder, tmp_path:
     assert shown.get().count("merged") == 3
 
 
-def test_no_batch_one_and_a_private_one(folder: LearnerFolder, tmp_path: Path, capsys: Any) -> None:
+def test_no_batch_one_and_a_private_one(folder: LearnerFolder, tmp_path, capsys) -> None:
     assert "<svg" not in page_of(folder)
     folder.observe(month(0, [0, 1, 2]))
     assert page_of(folder).count("<svg") == 3  # classes, rows, and what would be detected

@@ -102,7 +102,7 @@ def test_it_is_well_formed_and_has_no_handler_no_address_and_no_second_script() 
     assert str(policy).startswith("default-src 'none'; ")
 
 
-def test_a_cell_names_its_runs_what_failed_and_its_searches(fakes: Any) -> None:
+def test_a_cell_names_its_runs_what_failed_and_its_searches(fakes) -> None:
     results, search = some(), fakes.search()
     failed = PlannedRun(row="adr", method="adr", stream="cs-cl", seed=7, failed="out of memory")
     missing = failed.model_copy(update={"seed": 8, "failed": None, "search": search.spec.id})
@@ -149,7 +149,6 @@ def test_the_table_has_means_ranks_and_costs() -> None:
     assert '<tbody data-grading="node" hidden>' in page
     assert re.search(r'<th scope="row" class="row-name">ADR</th>', page)
     published = re.search(r"paper (\d+\.\d\d) \(([+−]\d+\.\d\d)\)", page)
-    assert published is not None
     assert float(published[2].replace("−", "-")) == pytest.approx(90.0 - float(published[1]))
     unfinished = [PlannedRun(row="mas", method="mas", stream="cs-cl", seed=0, failed="no memory")]
     page = page_of(some(), plan_of(some(), rows=["adr", "ewc", "mas"], cells=unfinished))

@@ -27,7 +27,7 @@ def save(result: Result, folder: Path, time: int = DAY) -> None:
 
 
 @pytest.fixture
-def runs(tmp_path: Path, fakes: Any) -> Path:
+def runs(tmp_path, fakes) -> Path:
     """A plan of two methods and two seeds, and a run that no plan asked for."""
     folder = tmp_path / "runs"
     results, plan = fakes.folder(seeds=2)
@@ -56,13 +56,13 @@ def one_figure(*_: Any, **__: Any) -> list[Figure]:
 
 
 @pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(monkeypatch) -> None:
     """One small figure instead of all."""
     monkeypatch.setattr(module, "all_figures", one_figure)
 
 
 @pytest.mark.usefixtures("quick")
-def test_everything_is_written(runs: Path, tmp_path: Path) -> None:
+def test_everything_is_written(runs: Path, tmp_path) -> None:
     made = write_report(load_records(runs), tmp_path / "report")
     files = {str(p.relative_to(tmp_path / "report")) for p in (tmp_path / "report").rglob("*.*")}
     names = ("paper-table1", "paper-table1-node", "other-runs", "other-runs-node")
@@ -84,7 +84,7 @@ def test_everything_is_written(runs: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_the_same_runs_give_the_same_bytes(runs: Path, tmp_path: Path) -> None:
+def test_the_same_runs_give_the_same_bytes(runs: Path, tmp_path) -> None:
     first, second = tmp_path / "one", tmp_path / "two"
     for out in (first, second, second):  # over an old report as well
         write_report(load_records(runs), out)
@@ -93,7 +93,7 @@ def test_the_same_runs_give_the_same_bytes(runs: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-def test_the_plan_on_plasticity_shows_learning_accuracy_first(runs: Path, tmp_path: Path) -> None:
+def test_the_plan_on_plasticity_shows_learning_accuracy_first(runs: Path, tmp_path) -> None:
     old = load_records(runs).manifests[0]
     save_manifest(old.model_copy(update={"plan": "paper-plasticity"}), runs)
     write_report(load_records(runs), tmp_path / "out")
@@ -103,7 +103,7 @@ def test_the_plan_on_plasticity_shows_learning_accuracy_first(runs: Path, tmp_pa
     assert heads.index('class="k-a_l') < heads.index('class="k-a_avg')
 
 
-def test_without_jinja_the_way_out_is_named(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_jinja_the_way_out_is_named(runs: Path, monkeypatch) -> None:
     for name in [m for m in sys.modules if m.startswith("undrift.reporting.html")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "jinja2", None)

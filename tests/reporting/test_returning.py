@@ -2,7 +2,6 @@
 
 from math import isnan
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -34,7 +33,7 @@ def returning(plain: Result, arrive: str) -> Result:
 
 
 @pytest.fixture(scope="module")
-def runs(fakes: Any) -> dict[str, Result]:
+def runs(fakes) -> dict[str, Result]:
     """Two methods on one stream, by class, blurry and online."""
     plain = [fakes.result("cs-cl", m, seed) for m in ("adr", "bare") for seed in (0, 1)]
     back = [returning(run, a) for run in plain for a in ("blurry", "online:batch=8")]

@@ -1,7 +1,6 @@
 """A metric of a series stands wherever one of a matrix does; a run has it or has it not."""
 
 from io import StringIO
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -57,7 +56,7 @@ def test_a_stream_has_its_own_metrics_in_print() -> None:
     assert alone.notes[0] == "Test results in percent, seed 0."
 
 
-def test_curves_have_gaps_where_a_step_has_no_number(in_print: Any) -> None:
+def test_curves_have_gaps_where_a_step_has_no_number(in_print) -> None:
     every = list(runs().values())
     figure = curves_figure({"synthetic": {"sgc-ridge": [every[1]], "lwf": every[2:]}}, "auroc")
     lines = [(list(line.get_xdata()), list(line.get_ydata())) for line in figure.axes[0].lines]
@@ -67,7 +66,7 @@ def test_curves_have_gaps_where_a_step_has_no_number(in_print: Any) -> None:
     in_print.check(figure)
 
 
-def test_the_report_draws_every_series_and_runs_without_a_matrix(tmp_path: Path) -> None:
+def test_the_report_draws_every_series_and_runs_without_a_matrix(tmp_path) -> None:
     for run in runs().values():
         save_result(run, tmp_path / "runs")
     records = load_records(tmp_path / "runs")
@@ -83,7 +82,7 @@ def test_the_report_draws_every_series_and_runs_without_a_matrix(tmp_path: Path)
     assert "AUROC" in (tmp_path / "out" / "tables" / "other-runs.md").read_text()
 
 
-def test_runs_of_sessions_alone_are_not_graded_by_class_and_node(tmp_path: Path) -> None:
+def test_runs_of_sessions_alone_are_not_graded_by_class_and_node(tmp_path) -> None:
     shop = made([], SERIES_ALONE | {"series": {"recall_20": [50.0]}}, method="ease", stream="shop")
     save_result(shop, tmp_path / "runs")
     report = write_report(load_records(tmp_path / "runs"), tmp_path / "out")

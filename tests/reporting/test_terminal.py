@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from io import StringIO
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,9 +35,6 @@ def result(**changes: Any) -> Result:
     by_node = {"a_avg": 1.0, "a_f": 2.0, "a_l": 3.0, "forgetting": -4.0}
     fields = {"metrics": {"class": by_class, "node": by_node}, "drift": [0.0, 0.25, 0.125]}
     return Fakes.plain({}, **fields | {"cost": cost} | changes)
-
-
-# runs ------------------------------------------------------------------------------------
 
 
 def test_the_matrix_is_triangular_with_a_t_at_the_end() -> None:
@@ -100,9 +96,6 @@ def test_the_cost_names_phases_memory_state_and_drift() -> None:
     assert "peak memory      unknown" in table(cost=unknown)
 
 
-# streams and methods ---------------------------------------------------------------------
-
-
 def test_every_method_is_listed_with_what_it_can_do() -> None:
     lines = shown(terminal.methods_table(METHODS.values()))
     assert len(lines) == 3 + len(METHODS)
@@ -152,7 +145,6 @@ def test_the_header_has_the_statistics_and_where_the_data_comes_from() -> None:
 
 def test_the_header_names_other_published_edges_and_unused_nodes() -> None:
     graph = tiny_graph()
-    assert graph.labels is not None
     labels = graph.labels.clone()
     labels[:7] = -1
     stream = tiny_stream()
@@ -165,13 +157,11 @@ def test_the_header_names_other_published_edges_and_unused_nodes() -> None:
     assert "made symmetric" not in same[1]
 
 
-# datasets --------------------------------------------------------------------------------
-
 FILES = (RemoteFile("a.npz", "u", size=1500), RemoteFile("b.npz", "v"))
 TWO = Dataset("two", "Two", FILES, 12_345, 67_890, 3, 4, "MIT", "example.org")
 
 
-def test_size_and_on_disk_follow_the_files(tmp_path: Path) -> None:
+def test_size_and_on_disk_follow_the_files(tmp_path) -> None:
     def text(dataset: Dataset) -> str:
         return " ".join(row(shown(data_table([dataset], tmp_path)), "two").split())
 

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 import torch
 
-from undrift.errors import InputError
-from undrift.graphs import Graph
+from undrift import Graph, InputError
 from undrift.scale.graph_folder import GraphFolder
 from undrift.scale.importing import import_graph
-from undrift.testing.graphs import tiny_graph
+from undrift.testing import tiny_graph
 
 SMALL = 2e-5
 """GB: so little that a tiny graph has several blocks, chunks and shards."""
@@ -25,8 +24,9 @@ Tables = tuple[Path, Path]
 def half_labelled(**settings: Any) -> Graph:
     """A tiny graph in which every fifth node has no label, and the last node no edge."""
     graph = tiny_graph(**settings)
-    assert graph.labels is not None
-    labels = graph.labels.clone()
+    labels = graph.labels
+    assert labels is not None
+    labels = labels.clone()
     labels[::5] = -1
     lonely = Graph(graph.features, graph.adjacency, labels)
     return lonely.isolated(torch.tensor([graph.num_nodes - 1]))

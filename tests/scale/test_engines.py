@@ -19,11 +19,8 @@ import pytest
 
 from extras.dask_engine import Dask
 from tests.scale.conftest import SMALL, full_disk, half_labelled, write_tables
-from undrift.errors import InputError
-from undrift.folder.folder import LearnerFolder
-from undrift.graphs import Graph
+from undrift import Graph, InputError, LearnerFolder, Propagation
 from undrift.machine import end_with_parent
-from undrift.propagation.learner import Propagation
 from undrift.scale.blocks import EDGES, count_edges
 from undrift.scale.engine import Local, _end, engine_of
 from undrift.scale.graph_folder import GraphFolder
@@ -66,9 +63,7 @@ def at_first_block(act: Callable[[], object]) -> Progress:
     return progress
 
 
-def test_a_pool_gives_the_same_bytes_and_outlives_a_worker(
-    folder: GraphFolder, tmp_path: Path
-) -> None:
+def test_a_pool_gives_the_same_bytes_and_outlives_a_worker(folder, tmp_path) -> None:
     alone = everything(folder, Local(), tmp_path / "a.parquet")
     kill = at_first_block(lambda: os.kill(active_children()[0].pid, signal.SIGKILL))
     with engine_of(workers=2) as pool:
@@ -89,9 +84,7 @@ def run_pool() -> int:
     return len(done)
 
 
-def test_a_pool_outlives_a_process_that_is_killed_while_it_starts(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_pool_outlives_a_process_that_is_killed_while_it_starts(monkeypatch) -> None:
     spawn, killed = ProcessPoolExecutor._spawn_process, []
 
     def killing_two(pool: ProcessPoolExecutor) -> None:
@@ -107,9 +100,7 @@ def test_a_pool_outlives_a_process_that_is_killed_while_it_starts(
 
 
 @pytest.mark.parametrize("error", [BrokenPipeError(32, "Broken pipe"), EOFError("unexpected EOF")])
-def test_a_pool_whose_processes_never_start_is_one_sentence(
-    monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
+def test_a_pool_whose_processes_never_start_is_one_sentence(monkeypatch, error: Exception) -> None:
     def fail(_: ProcessPoolExecutor) -> None:
         raise error
 
@@ -133,9 +124,7 @@ def test_a_pool_ends_where_an_idle_process_is_killed() -> None:
         assert not ending.is_alive()
 
 
-def test_a_cluster_gives_the_same_bytes_and_outlives_a_worker(
-    folder: GraphFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cluster_gives_the_same_bytes_and_outlives_a_worker(folder, tmp_path, monkeypatch):
     distributed = pytest.importorskip("distributed")
     alone = everything(folder, Local(), tmp_path / "a.parquet")
     processes = "UNDRIFT_KILLS" in os.environ  # slow to start; else a worker is a thread
@@ -167,19 +156,21 @@ def test_a_cluster_gives_the_same_bytes_and_outlives_a_worker(
             pass
 
 
-def test_a_cluster_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_that_does_not_answer(monkeypatch) -> None:
     monkeypatch.setattr("extras.dask_engine._PATIENCE", 0.2)
     for address in ("tcp://127.0.0.1:1", "nonsense://"):
         silence = pytest.raises(InputError, match="no Dask scheduler answers at")
         with silence, engine_of(dask=address):
             pass
-    with pytest.raises(InputError, match="1 or more"), engine_of(workers=0):
-        pass
+    for how, why in (
+        ({"workers": 0}, "1 or more"),
+        ({"workers": 2, "dask": "tcp://x:1"}, "not both"),
+    ):
+        with pytest.raises(InputError, match=why), engine_of(**how):
+            pass
 
 
-def test_a_scheduler_that_goes_is_one_sentence(
-    folder: GraphFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_scheduler_that_goes_is_one_sentence(folder: GraphFolder, monkeypatch) -> None:
     distributed = pytest.importorskip("distributed")
 
     # as one whose scheduler was killed
@@ -193,16 +184,14 @@ def test_a_scheduler_that_goes_is_one_sentence(
         dask.run(BlockPlan.of(folder, {}, range(6)), [Call(EDGES, count_edges)], lambda: None)
 
 
-def test_a_worker_of_another_version_does_nothing(
-    folder: GraphFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_of_another_version_does_nothing(folder: GraphFolder, monkeypatch) -> None:
     plan = BlockPlan.of(folder, {}, range(6))
     monkeypatch.setattr("undrift.__version__", "9.9")
     with pytest.raises(InputError, match=r"a worker has undrift 9\.9 and this process 0"):
         perform(plan, Call(EDGES, count_edges))
 
 
-def test_a_full_disk_and_a_damaged_block_lose_nothing(folder: GraphFolder, tmp_path: Path) -> None:
+def test_a_full_disk_and_a_damaged_block_lose_nothing(folder: GraphFolder, tmp_path) -> None:
     alone = everything(folder, Local(), tmp_path / "a.parquet")
     with full_disk(1500):
         everything(folder, Local(), tmp_path / "b.parquet")
@@ -211,7 +200,7 @@ def test_a_full_disk_and_a_damaged_block_lose_nothing(folder: GraphFolder, tmp_p
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_killed_at_any_instant_it_goes_on(tmp_path: Path) -> None:
+def test_killed_at_any_instant_it_goes_on(tmp_path) -> None:
     nodes, edges = write_tables(half_labelled(nodes=70, features=6), tmp_path)
 
     def job(place: Path) -> None:
@@ -246,16 +235,13 @@ def test_killed_at_any_instant_it_goes_on(tmp_path: Path) -> None:
     assert {path.name for path in killed.path.iterdir()} == {"graph.json", *killed.manifest.files}
 
 
-# what is left ----------------------------------------------------------------------------
-
-
 def dying(*_: object) -> None:
     raise SystemExit  # as if the process ended here
 
 
 @pytest.mark.parametrize("end", ["folder.draft.Draft.commit", "scale.plan.BlockPlan.clear"])
 def test_killed_around_the_step_no_task_is_done_again_and_no_row_stays(
-    end: str, folder: GraphFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    end: str, folder: GraphFolder, tmp_path, monkeypatch
 ) -> None:
     desk = LearnerFolder.new(tmp_path / "desk", settings={"fourier": 0})
     with monkeypatch.context() as patch:

@@ -9,9 +9,7 @@ import pytest
 
 from tests.folder.test_from_elsewhere import no_longer_than
 from tests.scale.conftest import SMALL, half_labelled, write_tables
-from undrift.errors import InputError
-from undrift.folder.folder import LearnerFolder
-from undrift.learners.registry import make_learner
+from undrift import InputError, LearnerFolder, make_learner
 from undrift.scale.engine import Local
 from undrift.scale.graph_folder import GraphFolder, GraphManifest
 from undrift.scale.importing import import_graph
@@ -29,7 +27,7 @@ CHANGES: dict[str, Callable[[Path, Path], None]] = {
 
 
 @pytest.fixture(scope="module")
-def clean(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def clean(tmp_path_factory) -> Path:
     place = tmp_path_factory.mktemp("graph")
     nodes, edges = write_tables(half_labelled(nodes=60, features=3), place)
     import_graph(nodes, edges, place / "graph", memory=SMALL)
@@ -39,7 +37,7 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def graph(clean: Path, tmp_path: Path) -> Path:
+def graph(clean: Path, tmp_path) -> Path:
     outside = tmp_path / "outside"
     shutil.copytree(clean / "graph", outside / "twin")
     (outside / "token").write_bytes(b"secret")
@@ -53,9 +51,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs links and pipes")
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_is_no_file_of_its_own_is_refused(
-    change: str, name: str, graph: Path, clean: Path, tmp_path: Path
-) -> None:
+def test_what_is_no_file_of_its_own_is_refused(change, name, graph, clean, tmp_path) -> None:
     (graph / name).unlink()
     CHANGES[change](graph / name, tmp_path / "outside")
     before = contents(tmp_path / "outside")
@@ -73,7 +69,7 @@ def test_what_is_no_file_of_its_own_is_refused(
     assert contents(tmp_path / "outside") == before
 
 
-def test_a_manifest_names_no_file_outside(graph: Path, tmp_path: Path) -> None:
+def test_a_manifest_names_no_file_outside(graph: Path, tmp_path) -> None:
     there = GraphFolder(graph).manifest
     for name in ("../outside/token", str(tmp_path / "outside/token"), "..", ""):
         forged = there.model_copy(update={"files": {**there.files, name: 64 * "0"}}).sealed()
@@ -84,9 +80,7 @@ def test_a_manifest_names_no_file_outside(graph: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("depth", ["work", "step", "done"])
-def test_unfinished_steps_are_not_kept_elsewhere(
-    depth: str, graph: Path, clean: Path, tmp_path: Path
-) -> None:
+def test_unfinished_steps_are_not_kept_elsewhere(depth, graph, clean, tmp_path) -> None:
     """A link in the place of their folder would have outside files deleted, or written."""
     outside = tmp_path / "outside"
     (outside / "precious.done").mkdir()
@@ -119,7 +113,7 @@ def test_a_result_of_an_unfinished_step_that_is_no_file(graph: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["stage.duckdb", "import.json", "labels.npy", "spill"])
-def test_an_unfinished_import_is_not_taken_up_through_a_link(name: str, tmp_path: Path) -> None:
+def test_an_unfinished_import_is_not_taken_up_through_a_link(name: str, tmp_path) -> None:
     nodes, edges = write_tables(half_labelled(nodes=60, features=3), tmp_path / "tables")
     import_graph(nodes, edges, tmp_path / "graph", memory=SMALL)
     out, outside = tmp_path / "unfinished", tmp_path / "token"

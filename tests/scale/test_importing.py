@@ -11,9 +11,7 @@ import pytest
 import torch
 
 from tests.scale.conftest import SMALL, full_disk, half_labelled, write_tables
-from undrift.datasets.tables import read_tables
-from undrift.errors import InputError
-from undrift.graphs import Graph
+from undrift import Graph, InputError, read_tables
 from undrift.scale.graph_folder import GraphFolder
 from undrift.scale.importing import import_graph
 
@@ -35,7 +33,7 @@ def same_as_memory(folder: GraphFolder, nodes: Path, edges: Path, **reading: Any
     assert m.repairs == found.repairs
 
 
-def test_unsorted_doubled_and_strange_edges(tmp_path: Path) -> None:
+def test_unsorted_doubled_and_strange_edges(tmp_path) -> None:
     nodes, edges = write_tables(half_labelled(nodes=30, features=3), tmp_path)
     lines = edges.read_text(encoding="utf-8").splitlines()
     rest = [*lines[:0:-1], lines[3], lines[3], "n4,n4", "n1, n2 ", "n2,nobody", ",n3"]
@@ -54,7 +52,7 @@ def copy(query: str, path: Path) -> None:
     duckdb.sql(f"COPY ({query}) TO '{path}' (FORMAT parquet)")
 
 
-def test_directed_parquet_with_64_bit_ids_and_lists(tmp_path: Path) -> None:
+def test_directed_parquet_with_64_bit_ids_and_lists(tmp_path) -> None:
     nodes, edges, first = tmp_path / "nodes", tmp_path / "edges.parquet", 9007199254740993
     nodes.mkdir()
     cells = f"{first} + 10 * (19 - range) AS id, [range * 0.5, 1 / 3] AS x"
@@ -70,7 +68,7 @@ def test_directed_parquet_with_64_bit_ids_and_lists(tmp_path: Path) -> None:
     assert folder.manifest.directed
 
 
-def test_ids_beyond_63_bits_and_edges_of_another_type(tmp_path: Path) -> None:
+def test_ids_beyond_63_bits_and_edges_of_another_type(tmp_path) -> None:
     nodes, edges = tmp_path / "nodes.parquet", tmp_path / "edges.parquet"
     first = 2**63 + 11  # more than a signed number of 64 bits holds
     at = f"{first}::UBIGINT + range::UBIGINT"
@@ -82,7 +80,7 @@ def test_ids_beyond_63_bits_and_edges_of_another_type(tmp_path: Path) -> None:
     assert (folder.num_edges, folder.manifest.left_out) == (12, (0, 0, 0, 6))
 
 
-def test_floats_with_gaps_truths_and_numbers_as_texts(tmp_path: Path) -> None:
+def test_floats_with_gaps_truths_and_numbers_as_texts(tmp_path) -> None:
     """As pandas writes a column of whole numbers in which some are missing."""
     nodes, edges = tmp_path / "nodes.parquet", tmp_path / "edges.parquet"
     x, nan = "[1, range / 3]::FLOAT[2] AS x", "'nan'::DOUBLE"
@@ -99,7 +97,7 @@ def test_floats_with_gaps_truths_and_numbers_as_texts(tmp_path: Path) -> None:
         same_as_memory(folder, nodes, edges)
 
 
-def test_ugly_text(tmp_path: Path) -> None:
+def test_ugly_text(tmp_path) -> None:
     """Names that differ in capitals, blanks of all kinds, odd classes."""
     nodes, edges = tmp_path / "nodes.csv", tmp_path / "edges.csv"
     rows = [
@@ -126,7 +124,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_bad_tables_are_one_sentence(case: str, tmp_path: Path) -> None:
+def test_bad_tables_are_one_sentence(case: str, tmp_path) -> None:
     *texts, sentence = BAD[case]
     tables = tmp_path / "nodes.csv", tmp_path / "edges.csv"
     for table, text in zip(tables, texts, strict=True):
@@ -135,7 +133,7 @@ def test_bad_tables_are_one_sentence(case: str, tmp_path: Path) -> None:
         import_graph(*tables, tmp_path / "g")
 
 
-def test_files_of_one_table_have_the_same_columns(tmp_path: Path) -> None:
+def test_files_of_one_table_have_the_same_columns(tmp_path) -> None:
     nodes, edges = tmp_path / "nodes", tmp_path / "edges.csv"
     nodes.mkdir()
     (nodes / "0.csv").write_text("id,x,y\na,1,2\n", encoding="utf-8")
@@ -150,7 +148,7 @@ def test_files_of_one_table_have_the_same_columns(tmp_path: Path) -> None:
             import_graph(nodes, edges, tmp_path / "g")
 
 
-def test_all_wrong_columns_at_once_and_then_without_them(tmp_path: Path) -> None:
+def test_all_wrong_columns_at_once_and_then_without_them(tmp_path) -> None:
     nodes, edges, out = tmp_path / "nodes.csv", tmp_path / "edges.csv", tmp_path / "g"
     nodes.write_text("id,x,why not,day,y\na,1,,mon,2\nb,1e39,2,,3\n", encoding="utf-8")
     edges.write_text("source,target\na,b\n", encoding="utf-8")
@@ -164,7 +162,7 @@ def test_all_wrong_columns_at_once_and_then_without_them(tmp_path: Path) -> None
     assert folder.manifest.columns == ("y",)
 
 
-def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
+def test_a_full_disk_loses_nothing(tmp_path) -> None:
     nodes, edges = write_tables(half_labelled(nodes=200, features=4), tmp_path)
     whole = import_graph(nodes, edges, tmp_path / "whole", memory=SMALL)
     out = tmp_path / "g"
@@ -176,7 +174,7 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
     assert sorted(p.name for p in out.iterdir()) == sorted(["graph.json", *whole.manifest.files])
 
 
-def test_what_cannot_be_imported_is_one_sentence(tmp_path: Path) -> None:
+def test_what_cannot_be_imported_is_one_sentence(tmp_path) -> None:
     tables = write_tables(half_labelled(nodes=9, features=1), tmp_path)
     for memory in (0, float("inf"), float("nan")):
         with pytest.raises(InputError, match=f"memory must be greater than 0 GB, not {memory}"):
@@ -192,7 +190,7 @@ def test_what_cannot_be_imported_is_one_sentence(tmp_path: Path) -> None:
             import_graph(tmp_path / name, tables[1], tmp_path / "g")
 
 
-def test_an_import_of_other_tables_is_not_gone_on_with(tmp_path: Path) -> None:
+def test_an_import_of_other_tables_is_not_gone_on_with(tmp_path) -> None:
     nodes, edges = write_tables(half_labelled(nodes=30, features=3), tmp_path)
     out = tmp_path / "g"
     out.mkdir()

@@ -10,13 +10,10 @@ import pytest
 import torch
 
 from tests.scale.conftest import half_labelled
+from undrift import Graph, InputError, Propagation, make_learner
 from undrift.analytic.class_sums import ClassSums
 from undrift.analytic.statistics import one_hot
-from undrift.errors import InputError
-from undrift.graphs import Graph
-from undrift.learners.registry import make_learner
 from undrift.propagation.features import FeatureMap
-from undrift.propagation.learner import Propagation
 from undrift.propagation.mixes import Propagated
 from undrift.propagation.plan import First
 from undrift.scale.blocks import added, block_calls, first_calls, rows_of, sum_calls
@@ -46,9 +43,7 @@ def same_sums(one: Propagation, other: Propagation) -> None:
 
 
 @pytest.mark.parametrize("kind", ["alike", "heterophilous", "sketched"])
-def test_it_equals_memory(
-    kind: str, imported: Callable[[Graph], GraphFolder], tmp_path: Path
-) -> None:
+def test_it_equals_memory(kind, imported, tmp_path) -> None:
     graph = heterophilous() if kind == "heterophilous" else half_labelled(nodes=90, features=6)
     settings = {"sketch": 4, "fourier": 9} if kind == "sketched" else {}
     folder = imported(graph)

@@ -2,27 +2,24 @@ import json
 import os
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
 import torch
 from safetensors.torch import save, save_file
 
-from undrift.errors import InputError
+from undrift import InputError
+from undrift.storage import State, load_state, save_state
 from undrift.storage.files import (
     checksum,
-    load_state,
     make_folder,
     read_metadata,
-    save_state,
     state_bytes,
     sync_folder,
     whole_file,
     writable_folder,
     write_atomically,
 )
-from undrift.storage.state import State
 
 DAMAGED = "is damaged or is not a state file"
 
@@ -50,11 +47,11 @@ def same(left: State, right: State) -> bool:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path) -> Path:
     return tmp_path / "s"
 
 
-def test_bytes_are_written_and_the_folder_is_made(tmp_path: Path) -> None:
+def test_bytes_are_written_and_the_folder_is_made(tmp_path) -> None:
     path = tmp_path / "a" / "b" / "file.bin"
     write_atomically(path, b"one")
     write_atomically(path, b"two")
@@ -66,9 +63,7 @@ def test_bytes_are_written_and_the_folder_is_made(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, error: BaseException
-) -> None:
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch, step, error):
     path = tmp_path / "file.bin"
     write_atomically(path, b"old")
     monkeypatch.setattr(os, step, Mock(side_effect=error))
@@ -78,7 +73,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_what_stands_in_the_way_is_named(tmp_path: Path) -> None:
+def test_what_stands_in_the_way_is_named(tmp_path) -> None:
     (tmp_path / "taken").mkdir()
     with pytest.raises(InputError, match=r"cannot write .*taken"):
         write_atomically(tmp_path / "taken", b"x")
@@ -89,7 +84,7 @@ def test_what_stands_in_the_way_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("hashed", [True, False])
-def test_the_name_of_a_file_may_have_its_hash(tmp_path: Path, hashed: bool) -> None:
+def test_the_name_of_a_file_may_have_its_hash(tmp_path, hashed: bool) -> None:
     wanted = sha256(b"one two").hexdigest()
     with whole_file(tmp_path / "a.bin", hashed=hashed) as file:
         file.write(b"one ")
@@ -99,9 +94,7 @@ def test_the_name_of_a_file_may_have_its_hash(tmp_path: Path, hashed: bool) -> N
     assert path.name == (f"a-{wanted[:16]}.bin" if hashed else "a.bin")
 
 
-def test_files_and_names_are_brought_to_the_disk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_and_names_are_brought_to_the_disk(tmp_path, monkeypatch) -> None:
     synced: list[int] = []
     real = os.fsync
     monkeypatch.setattr(os, "fsync", lambda handle: (synced.append(handle), real(handle)))
@@ -112,7 +105,7 @@ def test_files_and_names_are_brought_to_the_disk(
         os.fstat(synced[1])  # closed again
 
 
-def test_a_folder_is_tried_before_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_is_tried_before_work(tmp_path, monkeypatch) -> None:
     (tmp_path / ".probe.0123abcd.part").touch()  # of a killed process
     assert writable_folder(tmp_path / "a" / "b") == tmp_path / "a" / "b"
     writable_folder(tmp_path)
@@ -177,9 +170,7 @@ def test_a_foreign_safetensors_file_is_told_apart(path: Path) -> None:
         ({"version": "4"}, "upgrade undrift"),
     ],
 )
-def test_what_the_metadata_says_is_checked(
-    path: Path, changes: dict[str, Any], told: str | None
-) -> None:
+def test_what_the_metadata_says_is_checked(path, changes, told) -> None:
     metadata = {"format": "undrift-state", "version": "1", "method": "adr"}
     metadata |= {"params": "{}", "values": "{}"} | changes
     path.write_bytes(save({}, {name: text for name, text in metadata.items() if text is not None}))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from undrift.errors import InputError
+from undrift import InputError
 from undrift.storage import lock
 from undrift.storage.files import whole_file
 from undrift.storage.lock import (
@@ -40,7 +40,7 @@ with exclusive(Path(sys.argv[1]), "x"):
 """
 
 
-def test_a_second_holder_is_refused_and_a_later_one_is_not(tmp_path: Path) -> None:
+def test_a_second_holder_is_refused_and_a_later_one_is_not(tmp_path) -> None:
     path = tmp_path / ".lock"
     with exclusive(path, "fetching x"):
         refused = pytest.raises(BusyError, match="another process is fetching x right now")
@@ -51,7 +51,7 @@ def test_a_second_holder_is_refused_and_a_later_one_is_not(tmp_path: Path) -> No
     assert not path.exists()
 
 
-def test_a_file_left_behind_locks_nothing(tmp_path: Path) -> None:
+def test_a_file_left_behind_locks_nothing(tmp_path) -> None:
     path = tmp_path / ".lock"
     with run(HOLD + "    os._exit(3)", path) as holder:
         assert holder.wait() == 3
@@ -60,10 +60,9 @@ def test_a_file_left_behind_locks_nothing(tmp_path: Path) -> None:
         pass
 
 
-def test_it_waits_as_long_as_it_is_told_to(tmp_path: Path) -> None:
+def test_it_waits_as_long_as_it_is_told_to(tmp_path) -> None:
     path = tmp_path / ".lock"
     with run(HOLD + "    time.sleep(0.5)", path) as holder:
-        assert holder.stdout is not None
         holder.stdout.readline()
         with pytest.raises(BusyError), exclusive(path, "x"):
             pass
@@ -71,7 +70,7 @@ def test_it_waits_as_long_as_it_is_told_to(tmp_path: Path) -> None:
             assert path.exists()
 
 
-def test_a_lock_needs_a_folder_and_is_not_made_through_a_link(tmp_path: Path) -> None:
+def test_a_lock_needs_a_folder_and_is_not_made_through_a_link(tmp_path) -> None:
     (tmp_path / "outside").touch()
     for name, target in (("dangling", tmp_path / "made"), ("there", tmp_path / "outside")):
         (tmp_path / name).symlink_to(target)
@@ -84,7 +83,7 @@ def test_a_lock_needs_a_folder_and_is_not_made_through_a_link(tmp_path: Path) ->
 
 
 @LOCKS
-def test_the_part_of_a_killed_process_goes_and_nothing_else(tmp_path: Path) -> None:
+def test_the_part_of_a_killed_process_goes_and_nothing_else(tmp_path) -> None:
     killed = "from undrift.storage.files import whole_file\n"
     killed += "with whole_file(sys.argv[1]) as file: file.write(b'half'); os.kill(os.getpid(), 9)"
     with run(killed, tmp_path / "x") as process:
@@ -99,7 +98,7 @@ def test_the_part_of_a_killed_process_goes_and_nothing_else(tmp_path: Path) -> N
 
 
 @LOCKS
-def test_what_is_being_written_stays_however_old(tmp_path: Path) -> None:
+def test_what_is_being_written_stays_however_old(tmp_path) -> None:
     with whole_file(tmp_path / "x") as file:
         file.write(b"whole")
         os.utime(file.name, (1e9, 1e9))
@@ -108,9 +107,7 @@ def test_what_is_being_written_stays_however_old(tmp_path: Path) -> None:
 
 
 @LOCKS
-def test_a_sweep_that_comes_between_making_and_locking_does_no_harm(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sweep_that_comes_between_making_and_locking_does_no_harm(tmp_path, monkeypatch) -> None:
     real, swept = lock._lock, []
 
     def late(file: Any) -> None:
@@ -127,9 +124,7 @@ def test_a_sweep_that_comes_between_making_and_locking_does_no_harm(
 
 
 @pytest.mark.parametrize(("hours", "goes"), [(23, False), (25, True)])
-def test_without_locks_age_decides(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hours: int, goes: bool
-) -> None:
+def test_without_locks_age_decides(tmp_path, monkeypatch, hours: int, goes: bool) -> None:
     def unsupported(_: object) -> None:
         raise OSError(95, "not supported")
 
@@ -145,7 +140,7 @@ def test_without_locks_age_decides(
         assert folder.exists() is not goes
 
 
-def test_a_folder_that_nobody_fills_goes_with_the_next_of_its_name(tmp_path: Path) -> None:
+def test_a_folder_that_nobody_fills_goes_with_the_next_of_its_name(tmp_path) -> None:
     for name in (".desk[1].00000000.part", ".desk1.00000000.part", ".x.00000000.part"):
         (tmp_path / name / "deep").mkdir(parents=True)
     (tmp_path / ".desk[1].33333333.part").touch()  # no folder: of a file that somebody writes
@@ -162,7 +157,7 @@ def test_a_folder_that_nobody_fills_goes_with_the_next_of_its_name(tmp_path: Pat
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
-def test_a_sweep_leaves_alone_what_is_no_file(tmp_path: Path) -> None:
+def test_a_sweep_leaves_alone_what_is_no_file(tmp_path) -> None:
     (tmp_path / "outside").write_bytes(b"secret")
     (tmp_path / ".a.0123abcd.part").symlink_to("outside")
     os.mkfifo(tmp_path / ".b.0123abcd.part")
@@ -173,13 +168,13 @@ def test_a_sweep_leaves_alone_what_is_no_file(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def outside(tmp_path: Path) -> Path:
+def outside(tmp_path) -> Path:
     path = tmp_path / "outside"
     path.write_bytes(b"secret")
     return path
 
 
-def test_a_file_is_read_and_a_missing_one_is_none(outside: Path, tmp_path: Path) -> None:
+def test_a_file_is_read_and_a_missing_one_is_none(outside: Path, tmp_path) -> None:
     assert read_own(outside) == b"secret"
     assert read_own(tmp_path / "nowhere") is None
     assert read_own(outside / "below") is None
@@ -187,9 +182,7 @@ def test_a_file_is_read_and_a_missing_one_is_none(outside: Path, tmp_path: Path)
         open_own(tmp_path / "nowhere")
 
 
-def test_no_link_is_followed_and_a_hard_link_is_not_written_to(
-    outside: Path, tmp_path: Path
-) -> None:
+def test_no_link_is_followed_and_a_hard_link_is_not_written_to(outside, tmp_path) -> None:
     (tmp_path / "link").symlink_to(outside)
     for mode in ("rb", "r+b"):
         with pytest.raises(InputError, match=r"link is a link, not a file"):
@@ -204,9 +197,7 @@ def test_no_link_is_followed_and_a_hard_link_is_not_written_to(
         check_own_folder(tmp_path / "link")
 
 
-def test_a_link_that_comes_between_the_look_and_the_opening(
-    outside: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_link_that_comes_between_the_look_and_the_opening(outside, tmp_path, monkeypatch) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"own")
     real, flags = os.open, lock._NEVER
@@ -227,9 +218,7 @@ def test_a_link_that_comes_between_the_look_and_the_opening(
 
 
 @pytest.mark.parametrize("times", [1, 3, 1000])
-def test_a_file_that_a_writer_replaces_while_it_is_opened(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
-) -> None:
+def test_a_file_that_a_writer_replaces_while_it_is_opened(tmp_path, monkeypatch, times) -> None:
     """Readers hold no lock: they look again, and give up on a file that never rests."""
     path, real, left = tmp_path / "file", os.open, iter(range(times))
     path.write_bytes(b"old")
@@ -248,7 +237,7 @@ def test_a_file_that_a_writer_replaces_while_it_is_opened(
             read_own(path)
 
 
-def test_a_file_that_is_too_large_to_be_one_of_ours(tmp_path: Path) -> None:
+def test_a_file_that_is_too_large_to_be_one_of_ours(tmp_path) -> None:
     with (tmp_path / "large").open("wb") as file:
         file.truncate((1 << 30) + 1)
     with pytest.raises(InputError, match="larger than 1 GiB"):

@@ -8,10 +8,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from undrift.errors import InputError
+from undrift import InputError, TaskStream
 from undrift.storage.splits import VERSION, SavedSplit, labels_digest, load_split, save_split
-from undrift.streams.stream import TaskStream
-from undrift.testing.graphs import tiny_graph, tiny_stream
+from undrift.testing import tiny_graph, tiny_stream
 
 LABELS = np.array([0, 0, 7, 7, 3, -1, 0, 7, 3])
 
@@ -47,9 +46,7 @@ def test_all_that_a_split_says_decides_its_hash() -> None:
 
 @settings(deadline=None, max_examples=60, derandomize=True)
 @given(st.lists(st.integers(0, 3), max_size=40), st.integers(1, 4), st.booleans())
-def test_any_split_comes_back(
-    tmp_path_factory: Any, part: list[int], tasks: int, returning: bool
-) -> None:
+def test_any_split_comes_back(tmp_path_factory, part, tasks, returning) -> None:
     path = tmp_path_factory.mktemp("split") / "deep" / "split.npz"
     more = {"arrives": np.array(part, int) % 2, "context": "past"} if returning else {}
     whole = split(part, classes=tuple((t + 10, t) for t in range(tasks)), **more)
@@ -84,7 +81,7 @@ def parts(path: Path) -> dict[str, Any]:
         {"sha256": np.array("ab")},
     ],
 )
-def test_a_changed_file_is_found(change: dict[str, Any], tmp_path: Path) -> None:
+def test_a_changed_file_is_found(change: dict[str, Any], tmp_path) -> None:
     path = tmp_path / "split.npz"
     save_split(path, split())
     np.savez(path, **(parts(path) | change))
@@ -92,7 +89,7 @@ def test_a_changed_file_is_found(change: dict[str, Any], tmp_path: Path) -> None
         load_split(path)
 
 
-def test_a_damaged_foreign_missing_or_newer_file_is_named(tmp_path: Path) -> None:
+def test_a_damaged_foreign_missing_or_newer_file_is_named(tmp_path) -> None:
     path = tmp_path / "split.npz"
     save_split(path, split())
     with pytest.raises(InputError, match=r"split.npz is another split .* than the one asked for"):

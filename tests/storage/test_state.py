@@ -13,19 +13,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from undrift import Graph, InputError
 from undrift.analytic.class_sums import ClassSums
-from undrift.errors import InputError
-from undrift.graphs import Graph
 from undrift.sparse import Csr
 from undrift.storage import state
-from undrift.storage.state import (
-    half_of,
-    pack,
-    packed_bytes,
-    size_of_half,
-    unpack,
-    whole_of,
-)
+from undrift.storage.state import half_of, pack, packed_bytes, size_of_half, unpack, whole_of
 
 Plain = None | bool | int | float | str
 
@@ -191,16 +183,6 @@ def test_keys_may_hold_any_sign(thing):
     kind = dict[str, int | dict[str, int]]
     for prefix in ("", "x"):
         assert unpack(kind, *pack(thing, prefix), prefix) == thing
-
-
-def test_paths_are_dotted_fields_with_the_sizes_and_the_class_beside_them():
-    tensors, values = pack(everything(named={}, leaves=(leaf(),)))
-    assert set(tensors) == {"leaf.weight", "leaves.0.weight", "pair.1"}
-    assert values["leaves.0.name"] == "leaf 1.0"
-    assert values["leaves.#"] == 1
-    assert values["named.#"] == []
-    assert values["@"] == "Everything"
-    assert values["leaves.0.@"] == "Leaf"
 
 
 def test_tensors_are_shared_but_carry_no_gradient():

@@ -9,14 +9,12 @@ import torch
 from scipy.sparse.csgraph import connected_components, shortest_path
 
 from tests.harness.check_stream import check_stream
-from undrift.errors import InputError
-from undrift.graphs import Graph
+from undrift import Graph, InputError, TaskStream, arrange
 from undrift.storage.splits import load_split, save_split
-from undrift.streams.arrange import arrange, grow_regions, share_out
+from undrift.streams.arrange import grow_regions, share_out
 from undrift.streams.arrival import parse_arrival
 from undrift.streams.split import Times
-from undrift.streams.stream import TaskStream
-from undrift.testing.graphs import tiny_graph, tiny_stream
+from undrift.testing import tiny_graph, tiny_stream
 
 EVERY = (
     *("blurry", "blurry:disjoint=0,blurry=1", "blurry:batches=5,context=seen", "domain"),
@@ -53,9 +51,7 @@ def test_every_arrival_keeps_the_promises_of_a_stream(arrive: str, seed: int) ->
 
 
 @pytest.mark.parametrize("arrive", EVERY)
-def test_a_saved_split_gives_the_same_stream_again(
-    arrive: str, tmp_path: pytest.TempPathFactory
-) -> None:
+def test_a_saved_split_gives_the_same_stream_again(arrive: str, tmp_path) -> None:
     stream = made(arrive)
     path = f"{tmp_path}/split.npz"
     save_split(path, stream.saved_split())
@@ -121,7 +117,6 @@ def test_context_is_the_neighbours_that_came_before() -> None:
 
 def test_time_puts_every_node_into_its_period() -> None:
     stream = made("time:periods=5")
-    assert stream.times is not None
     assert stream.task_of.tolist() == np.minimum((stream.times.values - 2000) // 1.8, 4).tolist()
 
 
@@ -163,9 +158,6 @@ def test_what_cannot_be_arranged_is_one_sentence(make: Callable[[], object], why
         make()
 
 
-# regions ----------------------------------------------------------------------------------
-
-
 def test_every_node_goes_with_its_nearest_centre() -> None:
     graph = tiny_graph(seed=1)
     found = grow_regions(graph, 5, seed=3)
@@ -189,9 +181,6 @@ def test_regions_are_shared_out_whole_and_almost_evenly() -> None:
     batch = share_out(regions, 3)
     assert all(len(set(batch[regions == r].tolist())) == 1 for r in range(9))
     assert np.bincount(batch).tolist() == [16, 15, 14]
-
-
-# arrivals as text ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -26,9 +26,6 @@ def test_on_disk_follows_the_files(monkeypatch, tmp_path):
         assert STREAMS[name].dataset.names[0] == files[0]
 
 
-# stand-ins and options -----------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def reddit():
     return load_stream("reddit-cl-stand-in@0.01", seed=1)
@@ -91,9 +88,6 @@ def test_a_scale_out_of_range_is_named(scale):
 def test_a_name_that_means_nothing_is_explained(name, wanted):
     with pytest.raises(InputError, match=wanted):
         load_stream(name)
-
-
-# real files ----------------------------------------------------------------------------------
 
 
 def real(name):

@@ -9,12 +9,10 @@ import pytest
 import torch
 
 from tests.harness.check_stream import check_stream
-from undrift.errors import InputError
+from undrift import InputError, TaskStream, arrange, load_stream_file
 from undrift.storage.splits import save_split
-from undrift.streams.arrange import arrange
-from undrift.streams.file import load_stream_file, read_stream_file
-from undrift.streams.stream import TaskStream
-from undrift.testing.graphs import tiny_graph
+from undrift.streams.file import read_stream_file
+from undrift.testing import tiny_graph
 
 TOPICS = ["ai", "db", "hci", "os", "pl", "vis"]
 TABLES = """\
@@ -33,10 +31,9 @@ increment = 2
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path) -> Path:
     """The tiny graph as two tables in `data/`: a topic and a year per node."""
     graph = tiny_graph()
-    assert graph.labels is not None
     x, coo = np.asarray(graph.features), graph.adjacency.to_scipy().tocoo()
     data = tmp_path / "data"
     data.mkdir()
@@ -86,7 +83,7 @@ def test_tables_become_the_stream_that_from_graph_makes(folder: Path) -> None:
         load_stream_file(toml(folder, f"{TABLES}{TASKS}normal = 'd'\n"))
 
 
-def test_an_npz_becomes_a_stream(folder: Path, official: Any) -> None:
+def test_an_npz_becomes_a_stream(folder: Path, official) -> None:
     graph = tiny_graph(sparse=True)
     parts = official.matrix("adj", graph.adjacency.to_scipy())
     parts |= official.matrix("attr", graph.features.to_scipy())  # type: ignore[union-attr]
@@ -128,9 +125,6 @@ def test_the_content_hash_follows_the_content_and_not_the_place(folder: Path) ->
     assert len(seen) == 4
 
 
-# tasks -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("order", [[3, 0, 5, 4, 1, 2], ["os", "ai", "vis", "pl", "db", "hci"]])
 def test_classes_may_be_listed_by_id_or_by_name(order: list[Any], folder: Path) -> None:
     stream = load_stream_file(toml(folder, f"{TABLES}{TASKS}order = {order}\n"))
@@ -141,17 +135,12 @@ def test_classes_may_be_listed_by_id_or_by_name(order: list[Any], folder: Path) 
     ("periods", "classes"),
     [("3", ((4, 5), (2, 3), (0, 1))), ("[2007, 2010]", ((4, 5), (1, 2, 3), (0,)))],
 )
-def test_tasks_by_time_follow_the_time_column(
-    periods: str, classes: tuple[Any, ...], folder: Path
-) -> None:
+def test_tasks_by_time_follow_the_time_column(periods, classes, folder) -> None:
     path = toml(folder, f'{TABLES}[tasks]\nby = "time"\nperiods = {periods}\n')
     stream = load_stream_file(path)
     check_stream(stream)
     assert stream.classes == classes
     assert stream.provenance["periods"].startswith("3 periods, starting at 2005")
-
-
-# split -----------------------------------------------------------------------------------
 
 
 def test_fractions_are_those_of_the_file(folder: Path) -> None:
@@ -173,10 +162,7 @@ def test_a_saved_split_takes_the_place_of_tasks_and_fractions(folder: Path) -> N
     assert stream.provenance["split_file_sha256"] == digest
 
 
-# errors ----------------------------------------------------------------------------------
-
-
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_named(tmp_path) -> None:
     with pytest.raises(InputError, match=r"cannot read the stream file .*none.toml .No such file"):
         read_stream_file(tmp_path / "none.toml")
     (tmp_path / "latin.toml").write_bytes('name = "Müller"'.encode("latin-1"))
@@ -249,9 +235,6 @@ def test_a_pipe_is_refused_and_not_waited_for(folder: Path) -> None:
         read_stream_file(folder / "data" / "pipe.npz")
 
 
-# what the file may say ---------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("text", "what"),
     [
@@ -280,7 +263,7 @@ def test_a_pipe_is_refused_and_not_waited_for(folder: Path) -> None:
         (TABLES.replace("papers", "cs-cl") + TASKS, "line 1: name: cs-cl is the name of a bench"),
     ],
 )  # fmt: skip
-def test_a_bad_file_is_one_sentence_with_its_line(text: str, what: str, tmp_path: Path) -> None:
+def test_a_bad_file_is_one_sentence_with_its_line(text: str, what: str, tmp_path) -> None:
     with pytest.raises(InputError, match=what) as caught:
         read_stream_file(toml(tmp_path, text))
     assert "\n" not in str(caught.value)

@@ -5,9 +5,7 @@ import numpy as np
 import pytest
 import torch
 
-from undrift.errors import InputError
-from undrift.graphs import Graph
-from undrift.streams.any_graph import graph_from_networkx
+from undrift import Graph, InputError, graph_from_networkx
 
 
 def people(kind: Any = nx.Graph) -> Any:
@@ -50,19 +48,13 @@ def test_parallel_edges_count_once_or_add_up_and_loops_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("change", "named", "what"),
     [
-        (
-            {},
-            {"features": "y"},
-            "3 of the 3 nodes have no attribute 'y'.*, as in undrift.graph_from",
-        ),
+        ({}, {"features": "y"}, "3 of the 3 nodes have no attribute 'y'.*, as in undrift.graph_"),
         ({"x": [1.0]}, {}, "attribute 'x' of node 'bob' is .1.0.; a feature must be"),
         ({"x": [1.0, float("nan")]}, {}, "attribute 'x' of node 'bob' is"),
         ({}, {"features": []}, "features names no node attribute"),
     ],
 )
-def test_bad_features_are_one_sentence(
-    change: dict[str, Any], named: dict[str, Any], what: str
-) -> None:
+def test_bad_features_are_one_sentence(change, named, what) -> None:
     g = people()
     g.nodes["bob"].update(change)
     with pytest.raises(InputError, match=what) as caught:

@@ -64,7 +64,7 @@ def test_ranges_may_be_given() -> None:
         TaskStream.from_graph(priced(), **SHAPE, scale="rbust")  # type: ignore[arg-type]
 
 
-def test_a_stream_file_scales_tables_and_says_so(tmp_path: Path) -> None:
+def test_a_stream_file_scales_tables_and_says_so(tmp_path) -> None:
     stream = load_stream_file(toml(tmp_path / "a"))
     wanted = TaskStream.from_graph(priced(), **SHAPE, scale="robust")
     assert torch.allclose(stream.graph.features, wanted.graph.features)
@@ -78,7 +78,7 @@ def test_a_stream_file_scales_tables_and_says_so(tmp_path: Path) -> None:
         load_stream_file(toml(tmp_path / "d", "scale = {x99 = {low = 0, high = 2}}"))
 
 
-def test_a_benchmark_is_not_split_by_masks_nor_scaled(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_benchmark_is_not_split_by_masks_nor_scaled(monkeypatch) -> None:
     from undrift.streams import benchmarks
 
     graph = priced().with_masks(train=[True] * 60)

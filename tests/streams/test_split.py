@@ -1,4 +1,3 @@
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -93,9 +92,6 @@ def test_bad_fractions_are_named(bad):
         split_nodes(labels_of([8]), fractions=bad)
 
 
-# classes to periods -----------------------------------------------------------------------
-
-
 LABELS = torch.tensor([5, 5, 2, 2, 9, -1])
 YEARS = [2004, 2001, 2003, 2010, 2009, float("nan")]
 
@@ -118,9 +114,7 @@ def test_a_number_of_periods_cuts_equal_lengths() -> None:
 
 @settings(deadline=None, max_examples=40, derandomize=True)
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 30)), min_size=1), st.integers(1, 8))
-def test_every_class_has_one_period_and_no_node_before_it(
-    nodes: list[tuple[int, int]], periods: int
-) -> None:
+def test_every_class_has_one_period_and_no_node_before_it(nodes, periods) -> None:
     labels, time = (np.array(part) for part in zip(*nodes, strict=True))
     times, found, _ = classes_by_period(torch.from_numpy(labels), time, periods)
     assert sorted(c for task in found for c in task) == sorted(set(labels.tolist()))
@@ -149,9 +143,6 @@ def test_bad_input_is_one_sentence(time: Any, periods: Any, what: str) -> None:
     with pytest.raises(InputError, match=what) as caught:
         classes_by_period(LABELS, time, periods)
     assert "\n" not in str(caught.value)
-
-
-# a graph that comes with masks is split by them ------------------------------------------------
 
 
 def masked(graph: Graph | None = None, **other: Any) -> Graph:
@@ -195,7 +186,7 @@ def test_masks_that_are_no_split_are_refused(graph: Graph, match: str) -> None:
         TaskStream.from_graph(masked(), base=2, increment=2, fractions=(0.8, 0.1, 0.1))
 
 
-def test_a_class_of_test_nodes_alone_does_not_break_the_folder(tmp_path: Path) -> None:
+def test_a_class_of_test_nodes_alone_does_not_break_the_folder(tmp_path) -> None:
     graph = masked()
     train = graph.masks["train"] & (graph.labelled() != 5)
     folder = LearnerFolder.new(tmp_path / "desk", least_rows=2)

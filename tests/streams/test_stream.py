@@ -6,11 +6,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from undrift.errors import InputError
-from undrift.graphs import Graph
+from undrift import Graph, InputError, TaskStream
 from undrift.streams import stream as module
-from undrift.streams.stream import TaskStream
-from undrift.testing.graphs import tiny_graph
+from undrift.testing import tiny_graph
 
 
 def path_graph(labels):
@@ -63,9 +61,6 @@ def test_masks_of_ones_own_make_a_stream():
     assert stream.fractions is None
 
 
-# errors --------------------------------------------------------------------------------------
-
-
 NONE = torch.zeros(60, dtype=torch.bool)
 
 
@@ -108,9 +103,6 @@ def test_parts_that_make_no_stream_are_named(make, message):
 def test_what_makes_no_stream_is_named(wrong, message):
     with pytest.raises(InputError, match=message):
         TaskStream.from_graph(tiny_graph(), **{"base": 2, "increment": 2, **wrong})
-
-
-# what describe counts, against a slow count ----------------------------------------------------
 
 
 def random_stream(seed, nodes=60, directed=True):

@@ -6,10 +6,8 @@ from typing import Any
 import pytest
 import torch
 
-from undrift.errors import InputError
-from undrift.graphs import Graph
-from undrift.streams.task import Task
-from undrift.testing.graphs import tiny_graph
+from undrift import Graph, InputError, Task
+from undrift.testing import tiny_graph
 
 
 def mask(*places: int) -> torch.Tensor:

@@ -9,15 +9,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from undrift.graphs import Graph
-from undrift.learners.acil import Acil
+from undrift import Graph, Learner, Task
+from undrift.learners import Acil
 from undrift.learners.additive import Classifier
-from undrift.learners.base import Learner, at_nodes
+from undrift.learners.base import at_nodes
 from undrift.learners.kept import Inventory
 from undrift.learners.ledger import Ledger
 from undrift.learners.sgc_ridge import HopRows, SgcRidge
-from undrift.streams.task import Task
-from undrift.testing.check_learner import LEARNER_CHECKS, check_learner
+from undrift.testing import LEARNER_CHECKS, check_learner
 from undrift.testing.check_state import found_examples
 from undrift.typing import Progress, silent
 

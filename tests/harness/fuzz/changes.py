@@ -8,8 +8,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-# bytes -----------------------------------------------------------------------------------
-
 _NUMBERS = (0, 1, -1, 2, 255, 2**15, 2**31 - 1, -(2**31), 2**40, 2**63 - 1, -(2**63))
 _FOREIGN = (
     b"",
@@ -120,8 +118,6 @@ def no_file(random: Random, path: Path) -> str:
         path.symlink_to({"a link out": out, "a link to itself": path}.get(kind, os.devnull))
     return f"{path.name}: {kind}"
 
-
-# values ----------------------------------------------------------------------------------
 
 NAMES = ("", " ", "a" * 5000, "ü", "\u202e", "../x", "/etc/passwd", "nan", "-1", "a\nb", "\ud800")
 NUMBERS: tuple[Any, ...] = (0, -1, 1, 2, 3.5, -0.0, 1e308, 10**30, 2**63, 5e-324, 1e999, -1e999)

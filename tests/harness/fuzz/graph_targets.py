@@ -24,8 +24,6 @@ from undrift.datasets.readers import read_npz, read_ogb, read_pyg, read_reddit
 from undrift.graphs import Graph
 from undrift.testing.graphs import tiny_graph
 
-# graphs as plain values --------------------------------------------------------------------
-
 
 def plain_graph(graph: Graph) -> Any:
     """A graph as something to compare."""
@@ -59,9 +57,6 @@ def _tiny(**settings: Any) -> tuple[Any, Any, Any]:
     """Features, labels and edges of a tiny graph."""
     graph = tiny_graph(**{"nodes": 30, "features": 6} | settings)
     return graph.features, graph.labelled().numpy(), graph.adjacency.to_scipy()
-
-
-# .npz ------------------------------------------------------------------------------------
 
 
 def _make_benchmark(folder: Path) -> None:
@@ -110,9 +105,6 @@ def _plain_reddit(folder: Path) -> Any:
         return _plain(links, file["feature"], file["label"])
 
 
-# PyG -------------------------------------------------------------------------------------
-
-
 def _make_pt(folder: Path) -> None:
     features, labels, links = _tiny()
     edges = torch.from_numpy(np.stack(links.T.nonzero()).astype(np.int64))
@@ -142,8 +134,6 @@ def _plain_pt(folder: Path) -> Any:
     links = _links(ends[1], ends[0], len(found["x"]))
     return _plain(links, found["x"].float().numpy(), plain, undirected=False)
 
-
-# archives --------------------------------------------------------------------------------
 
 _MEMBERS = ("one.npz", "two.txt")
 

@@ -181,8 +181,6 @@ def _short(value: Any) -> str:
     return text if len(text) <= 300 else f"{text[:150]} ... {text[-100:]}"
 
 
-# files outside ---------------------------------------------------------------------------
-
 _VERBS = ("mkdir", "rename", "remove", "rmdir", "link", "symlink", "truncate")
 _CHANGES = {f"os.{verb}" for verb in _VERBS}
 _watching: list[tuple[str, list[str]]] = []

@@ -15,11 +15,10 @@ import numpy as np
 from tests.harness.fuzz.changes import change_toml, damage_file
 from tests.harness.fuzz.guard import Target
 from tests.scale.conftest import write_tables
-from undrift.datasets.tables import read_tables
+from undrift import load_stream_file, read_tables
 from undrift.experiments.plans import read_plan
 from undrift.learners.registry import method_class
-from undrift.streams.file import load_stream_file
-from undrift.testing.graphs import tiny_graph
+from undrift.testing import tiny_graph
 
 _CELLS = ["", " ", "\0", "a" * 9000, " 1 ", "é\n"]
 _CELLS += ["nan", "inf", "-1", "1e999", "0x10", "1_0", "٣", "1,5", '"', "'", "1e-400", "007"]
@@ -162,8 +161,6 @@ def _classes(labels: list[str]) -> list[str]:
 def _numbers(value: Any) -> list[float]:
     return [float(v) for v in value] if isinstance(value, list) else [float(value)]
 
-
-# TOML ------------------------------------------------------------------------------------
 
 _STREAM = """\
 name = "mine"

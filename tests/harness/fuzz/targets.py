@@ -28,22 +28,19 @@ from tests.harness.fuzz.changes import (
 from tests.harness.fuzz.graph_targets import GRAPH_TARGETS
 from tests.harness.fuzz.guard import Forged, Target
 from tests.harness.fuzz.table_targets import TABLE_TARGETS, make_stream, write_csv
-from undrift.errors import InputError
+from undrift import Graph, InputError, LearnerFolder, make_learner
+from undrift.experiments import RunSpec, execute, load_records, prepare
 from undrift.experiments.checkpoint import load_checkpoint
-from undrift.experiments.run import PreparedRun, execute, prepare
-from undrift.experiments.spec import RunSpec
-from undrift.experiments.store import load_records, read_run
-from undrift.folder.folder import LearnerFolder
-from undrift.graphs import Graph
-from undrift.learners.registry import METHODS, load, make_learner, method_class
+from undrift.experiments.run import PreparedRun
+from undrift.experiments.store import read_run
+from undrift.learners.registry import METHODS, load, method_class
 from undrift.scale.engine import Local
 from undrift.scale.graph_folder import GraphFolder
 from undrift.scale.importing import import_graph
 from undrift.scale.learning import observe
-from undrift.storage.files import load_state, save_state
+from undrift.storage import State, load_state, save_state
 from undrift.storage.splits import load_split, save_split
-from undrift.storage.state import State
-from undrift.testing.graphs import tiny_graph, tiny_stream
+from undrift.testing import tiny_graph, tiny_stream
 
 QUICK: dict[str, Any] = {"epochs": 1, "hidden": (4,)}
 
@@ -55,9 +52,6 @@ def batches(*ways: tuple[int, ...]) -> list[Graph]:
     return [
         graph.subgraph(torch.isin(labels, torch.tensor(way)).nonzero().flatten()) for way in ways
     ]
-
-
-# states ----------------------------------------------------------------------------------
 
 
 def _make_state(name: str, folder: Path) -> None:
@@ -104,9 +98,6 @@ def _read_state(folder: Path) -> Any:
     return Forged() if (folder / "forged").exists() else found
 
 
-# folders of a learner and of a graph -------------------------------------------------------
-
-
 def _make_folder(folder: Path) -> None:
     living = LearnerFolder.new(folder / "desk", "bare", settings=QUICK)
     for batch in batches((0, 1), (2, 3)):
@@ -149,9 +140,6 @@ def _read_graph(folder: Path) -> Any:
     scores = learner.scores(tiny_graph(nodes=12, features=3))
     told = graph.manifest.model_dump(mode="json", exclude={"sources"})
     return scores.numpy().tobytes(), graph.ids().tolist(), json.dumps(told, sort_keys=True)
-
-
-# splits and runs -------------------------------------------------------------------------
 
 
 def _make_split(folder: Path) -> None:

@@ -11,19 +11,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from paper.public_methods import squared_batch_means
+from undrift import Bare, Graph, Task
 from undrift.encoders.training import Model, trainable
-from undrift.graphs import Graph
-from undrift.learners.bare import Bare
 from undrift.learners.parts.backbone import Backbone, generator_for
-from undrift.learners.parts.importance import (
-    NodeGradients,
-    Penalty,
-    PerParameter,
-    loss_gradients,
-)
+from undrift.learners.parts.importance import NodeGradients, Penalty, PerParameter, loss_gradients
 from undrift.learners.parts.model_learner import TaskTraining
-from undrift.streams.task import Task
-from undrift.testing.graphs import tiny_graph
+from undrift.testing import tiny_graph
 
 SUMS = {"squares": NodeGradients.sum_of_squares, "sizes": NodeGradients.sum_of_sizes}
 EXACT = 10**6  # a batch of fewer nodes gets a pass for each
@@ -149,9 +142,7 @@ def weights_of(model: Model, *, class_weighted: bool) -> Tensor:
 
 @pytest.mark.parametrize("class_weighted", [True, False])
 @pytest.mark.parametrize("batch_size", [None, 8])
-def test_the_mean_gradient_is_that_of_the_training_loss(
-    class_weighted: bool, batch_size: int | None
-) -> None:
+def test_the_mean_gradient_is_that_of_the_training_loss(class_weighted, batch_size) -> None:
     model = small_model()
     weights = weights_of(model, class_weighted=class_weighted)
     fast = NodeGradients(model, GRAPH, NODES, likelihood, batch_size).mean(weights)
@@ -199,9 +190,7 @@ def explicit(tasks: list[tuple[PerParameter, PerParameter]], parameters: PerPara
 
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(st.integers(1, 5), st.sampled_from([0.0, 0.5, 1.0]), st.integers(0, 10**6))
-def test_it_equals_the_sum_over_tasks_and_so_does_its_gradient(
-    count: int, zeros: float, seed: int
-) -> None:
+def test_it_equals_the_sum_over_tasks_and_so_does_its_gradient(count, zeros, seed) -> None:
     tasks = [
         (squares(drawn(seed + 2 * s, 2 + s, zeros)), drawn(seed + 2 * s + 1, 2 + s))
         for s in range(count)

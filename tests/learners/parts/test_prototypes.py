@@ -10,19 +10,8 @@ from torch.nn import functional
 
 from paper.public_methods import PublicDpcr
 from tests.harness.references import joint_ridge
-from undrift.learners.dpcr import (
-    ClassMoments,
-    Dpcr,
-    DpcrLearned,
-    class_projector,
-    shift_projection,
-)
-from undrift.learners.parts.prototypes import (
-    Prototypes,
-    gaussian,
-    prototypes_of,
-    semantic_drift,
-)
+from undrift.learners.dpcr import ClassMoments, Dpcr, DpcrLearned, class_projector, shift_projection
+from undrift.learners.parts.prototypes import Prototypes, gaussian, prototypes_of, semantic_drift
 from undrift.testing.graphs import tiny_stream
 
 ONE = torch.ones(1, dtype=torch.float64)
@@ -114,9 +103,6 @@ def test_drift_by_a_slow_loop() -> None:
         assert torch.allclose(fast[k], torch.as_tensor(slow), atol=1e-6)
 
 
-# dpcr: moments of classes -------------------------------------------------------------
-
-
 def draw(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
@@ -154,7 +140,6 @@ def test_with_the_projector_last_a_class_stays_in_the_space_it_came_from() -> No
 def test_the_classifier_of_one_task_is_the_ridge_solution() -> None:
     task = tiny_stream().task(0)
     known: DpcrLearned = dpcr(gamma=0.5).observe(task).learned_
-    assert task.graph.labels is not None
     rows = known.model.embed(task.graph)[task.train].double()
     labels = task.graph.labels[task.train]
     slow = functional.normalize(joint_ridge(rows, functional.one_hot(labels), 0.5), dim=0)

@@ -1,4 +1,3 @@
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,7 +38,7 @@ def study(stream: str = "cs-cl", method: str = "adr", seed: int = 0, **more: Any
     return LeakageStudy(**(data | more))
 
 
-def test_studies_come_back_as_they_were_saved(tmp_path: Path) -> None:
+def test_studies_come_back_as_they_were_saved(tmp_path) -> None:
     path = save_study(study(seed=3), tmp_path / "runs")
     assert path == tmp_path / "runs" / "leakage-cs-cl-adr-3.json"
     other = save_study(study("my/graph of 2024"), tmp_path / "runs")
@@ -48,7 +47,7 @@ def test_studies_come_back_as_they_were_saved(tmp_path: Path) -> None:
     assert load_studies(tmp_path / "runs") == [study(seed=3), study("my/graph of 2024")]
 
 
-def test_a_damaged_study_is_named(tmp_path: Path) -> None:
+def test_a_damaged_study_is_named(tmp_path) -> None:
     path = save_study(study(), tmp_path)
     text = path.read_text()
     for damaged in (text[:-40], text.replace("60.0", "160.0", 1), '{"stream": "cs-cl"}', ""):
@@ -72,7 +71,7 @@ def test_bars_are_the_mean_over_seeds_and_chance_is_a_line(monkeypatch: pytest.M
     assert ticks == ["cs-cl", "photo-cl"]
 
 
-def test_what_cannot_be_drawn_is_named(tmp_path: Path) -> None:
+def test_what_cannot_be_drawn_is_named(tmp_path) -> None:
     with pytest.raises(InputError, match="at least one study"):
         leakage_figure([], tmp_path / "x.png")
     other = study(leakage=Leakage(3, "row", study().leakage.accuracy, (100.0, 55.0)))

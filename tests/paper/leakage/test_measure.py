@@ -9,14 +9,10 @@ from torch import Tensor
 
 from paper.leakage.measure import ATTACKS, TaskProfiles, leakage, oracle_lift, task_prototype
 from tests.harness.references import dense_operator
-from undrift.errors import InputError
-from undrift.evaluation.loop import evaluate
+from undrift import Bare, Graph, InputError, TaskStream, evaluate
 from undrift.evaluation.protocols import Protocol
-from undrift.graphs import Graph
-from undrift.graphs.normalise import Normalisation
-from undrift.learners.bare import Bare
-from undrift.streams.stream import TaskStream
-from undrift.testing.graphs import tiny_graph, tiny_stream
+from undrift.graphs import Normalisation
+from undrift.testing import tiny_graph, tiny_stream
 
 PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
 

@@ -75,9 +75,7 @@ SLOW: dict[Any, Callable[[list[Weights], Weights], list[float]]] = {
     whole=st.booleans(),
     pretrained=st.booleans(),
 )
-def test_the_running_memory_equals_the_loops(
-    rule: Any, seed: int, tasks: int, whole: bool, pretrained: bool
-) -> None:
+def test_the_running_memory_equals_the_loops(rule, seed, tasks, whole, pretrained) -> None:
     """Without pretrained weights the first encoder is the origin."""
     models = history(seed, tasks, whole)
     start = history(seed + 1000, 1, whole)[0] if pretrained else models[0]

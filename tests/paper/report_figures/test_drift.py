@@ -1,6 +1,5 @@
 """Feature drift: the file of embeddings, and the picture of it."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ def panels(fakes: Any, classes: int = 5) -> list[Any]:
     ]
 
 
-def test_streams_are_rows_and_methods_columns_with_their_drift(fakes: Any) -> None:
+def test_streams_are_rows_and_methods_columns_with_their_drift(fakes) -> None:
     figure = drift_figure(panels(fakes)[:-1], METHODS)
     titles = [axes.get_title() for axes in figure.axes]
     drifted = ["EFC: drift 132 %", "DPCR: drift 73 %"]
@@ -32,7 +31,7 @@ def test_streams_are_rows_and_methods_columns_with_their_drift(fakes: Any) -> No
     assert [text.get_text() for text in figure.axes[-1].texts] == ["not run"]
 
 
-def test_means_of_classes_are_joined_where_they_differ(fakes: Any, in_print: Any) -> None:
+def test_means_of_classes_are_joined_where_they_differ(fakes, in_print) -> None:
     few, many = (drift_figure(panels(fakes, classes), METHODS) for classes in (5, 30))
     ends = few.axes[0].lines[1].get_xydata()
     points = fakes.points(1.32)
@@ -49,7 +48,7 @@ def test_means_of_classes_are_joined_where_they_differ(fakes: Any, in_print: Any
     ("drift", "words"),
     [([0.0, 0.05], "drift 5.0 %"), ([1e-6], "drift < 0.1 %"), ([None], "drift undefined")],
 )
-def test_the_title_has_the_last_drift(drift: list[Any], words: str, fakes: Any) -> None:
+def test_the_title_has_the_last_drift(drift: list[Any], words: str, fakes) -> None:
     run = fakes.result().model_copy(update={"drift": drift})
     figure = drift_figure([(run, DrawnNodes(**fakes.points(0.1)))], METHODS)
     assert figure.axes[0].get_title() == f"ADR: {words}"
@@ -59,21 +58,18 @@ def test_the_title_has_the_last_drift(drift: list[Any], words: str, fakes: Any) 
     "change",
     [
         {"labels": np.zeros(3, dtype=int)},
-        {"labels": np.zeros(600)},
-        {"labels": np.array([{}] * 600, dtype=object)},
         {"first": np.zeros((600, 3))},
         {"last": np.full((600, 2), np.nan)},
-        {"last": np.array([["a", "b"]] * 600)},
         {"first": np.zeros((0, 2)), "last": np.zeros((0, 2)), "labels": np.zeros(0, dtype=int)},
     ],
 )
-def test_what_is_no_embedding_is_named(change: dict[str, Any], fakes: Any, tmp_path: Path) -> None:
+def test_what_is_no_embedding_is_named(change: dict[str, Any], fakes, tmp_path) -> None:
     np.savez(tmp_path / "embedding.npz", **fakes.points(0.5) | change)
     with pytest.raises(InputError, match=r"embedding.npz is damaged or holds no embedding"):
         load_embedding(tmp_path / "embedding.npz")
 
 
-def test_a_damaged_file_is_named(fakes: Any, tmp_path: Path) -> None:
+def test_a_damaged_file_is_named(fakes, tmp_path) -> None:
     path = tmp_path / "embedding.npz"
     with pytest.raises(InputError, match=r"there is no .*embedding.npz; run the method again"):
         load_embedding(path)

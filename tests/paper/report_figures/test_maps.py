@@ -16,7 +16,7 @@ def trio(fakes: Any, stream: str) -> dict[str, Any]:
     return {m: [fakes.result(stream, m, seed) for seed in (0, 1)] for m in ("acil", "ds-al", "adr")}
 
 
-def test_matrices_are_means_over_seeds_under_one_scale(fakes: Any) -> None:
+def test_matrices_are_means_over_seeds_under_one_scale(fakes) -> None:
     found = trio(fakes, "arxiv-cl")
     *panels, bar = matrices_figure(found).axes
     assert len(panels) == 3
@@ -33,7 +33,7 @@ def test_matrices_are_means_over_seeds_under_one_scale(fakes: Any) -> None:
     assert heading.endswith(f"{average:.1f}")
 
 
-def test_numbers_are_written_where_they_fit(fakes: Any, in_print: Any) -> None:
+def test_numbers_are_written_where_they_fit(fakes, in_print) -> None:
     many = matrices_figure(trio(fakes, "arxiv-cl"))
     one = matrices_figure({"adr": [fakes.result("arxiv-cl")]})
     few = matrices_figure(trio(fakes, "cs-cl"))
@@ -62,7 +62,7 @@ class Surface:
         }
 
 
-def test_a_cell_has_its_validation_accuracy_and_the_chosen_one_a_frame(fakes: Any) -> None:
+def test_a_cell_has_its_validation_accuracy_and_the_chosen_one_a_frame(fakes) -> None:
     surface = Surface(fakes.search())
     assert surface.columns == ["1", "2", "4", "8", "16", "32", "64"]
     assert surface.rows == ["0.001", "0.01", "0.1", "1"]
@@ -72,7 +72,7 @@ def test_a_cell_has_its_validation_accuracy_and_the_chosen_one_a_frame(fakes: An
     assert surface.words[0] == "CS-CL (stand-in), ADR"
 
 
-def test_seeds_are_averaged_and_every_choice_is_framed(fakes: Any) -> None:
+def test_seeds_are_averaged_and_every_choice_is_framed(fakes) -> None:
     other = fakes.search(seed=1).model_copy(update={"chosen": {"alpha": 2, "gamma": 0.001}})
     surface = Surface(fakes.search(), other)
     assert surface.numbers[0, 0] == "80.5"
@@ -80,7 +80,7 @@ def test_seeds_are_averaged_and_every_choice_is_framed(fakes: Any) -> None:
     assert "2 seeds" in surface.words[1]
 
 
-def test_settings_that_failed_or_were_not_tried_are_hatched(fakes: Any) -> None:
+def test_settings_that_failed_or_were_not_tried_are_hatched(fakes) -> None:
     search, failure = fakes.search(), {"validation": None, "failed": "no"}
     _, *tried = search.trials
     failed = [t.model_copy(update=failure) if t.params["alpha"] == 64 else t for t in tried]

@@ -5,7 +5,6 @@ import pytest
 import scipy.sparse as sp
 
 from paper.stand_ins import cache as stand_in_cache
-from paper.stand_ins import load_stand_in
 from paper.stand_ins.cache import cached_matrix
 
 LABELS = np.arange(5)
@@ -60,13 +59,3 @@ def test_other_labels_another_shape_or_version_are_made_anew(monkeypatch, make):
     monkeypatch.setattr(stand_in_cache, "VERSION", 99)
     load(make)
     assert make.call_count == 3
-
-
-def test_a_stand_in_from_the_cache_equals_the_one_drawn(folder):
-    drawn, _ = load_stand_in("reddit", scale=0.01)
-    assert len(list(folder.iterdir())) == 1
-    read, _ = load_stand_in("reddit", scale=0.01)
-    for part in ("indptr", "indices", "values"):
-        assert getattr(drawn.adjacency, part).equal(getattr(read.adjacency, part))
-    assert drawn.features.equal(read.features)
-    assert drawn.labels.equal(read.labels)

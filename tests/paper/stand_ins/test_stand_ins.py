@@ -133,20 +133,6 @@ def test_a_file_with_other_statistics_does_not_pass(expect, cora):
         load_stand_in("cora-full")
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "wanted"),
-    [
-        ("reddit", {"scale": 1.01}, "above 0 and at most 1, not 1.01"),
-        ("reddit", {"seed": -1}, "seed of the stand-in for reddit must be 0 or more, not -1"),
-        ("cora-full", {"scale": 0.5}, "cora-full has one size; leave the scale out"),
-        ("coauthor-cs", {}, "unknown stand-in 'coauthor-cs'.*choose one of: cora-full, ogbn-arxiv"),
-    ],
-)
-def test_bad_options_are_explained(name, options, wanted):
-    with pytest.raises(InputError, match=wanted):
-        load_stand_in(name, **options)
-
-
 @pytest.mark.parametrize("name", ["cora-full", "ogbn-arxiv"])
 def test_a_missing_real_part_is_named(monkeypatch, tmp_path, name):
     monkeypatch.setenv("UNDRIFT_DATA", str(tmp_path))

@@ -12,7 +12,7 @@ from undrift.reporting.figures.style import display, ink, style_of
 pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'undrift[figures]'")
 
 
-def test_a_panel_per_stream_and_a_line_per_method(fakes: Any) -> None:
+def test_a_panel_per_stream_and_a_line_per_method(fakes) -> None:
     groups = fakes.groups(seeds=2)
     figure = curves_figure(groups)
     assert len(figure.axes) == 4
@@ -27,7 +27,7 @@ def test_a_panel_per_stream_and_a_line_per_method(fakes: Any) -> None:
             assert line.get_linewidth() == (1.5 if method == "adr" else 0.9)  # the proposed one
 
 
-def test_every_line_is_named_beside_its_marker(fakes: Any, in_print: Any) -> None:
+def test_every_line_is_named_beside_its_marker(fakes, in_print) -> None:
     found = fakes.groups(seeds=1)["arxiv-cl"]
     found["my-own-method"] = found["adr"]
     figure = curves_figure({"arxiv-cl": found}, width=120.0)
@@ -41,7 +41,7 @@ def test_every_line_is_named_beside_its_marker(fakes: Any, in_print: Any) -> Non
     in_print.check(figure, 120.0)
 
 
-def test_a_shorter_run_ends_its_line_early_and_one_task_is_drawn(fakes: Any, in_print: Any) -> None:
+def test_a_shorter_run_ends_its_line_early_and_one_task_is_drawn(fakes, in_print) -> None:
     def cut(rows: Any) -> Any:
         run = fakes.result(seed=1)
         matrix = run.matrix.model_copy(update={"by_class": rows})

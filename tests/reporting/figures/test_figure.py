@@ -2,7 +2,6 @@
 
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,7 +13,7 @@ from undrift.reporting.figures.figure import Figure, all_figures
 pytest.importorskip("matplotlib", reason="needs matplotlib: pip install 'undrift[figures]'")
 
 
-def test_more_than_four_streams_go_to_further_figures(fakes: Any) -> None:
+def test_more_than_four_streams_go_to_further_figures(fakes) -> None:
     results = {}
     for k in range(6):
         run = fakes.result()
@@ -27,7 +26,7 @@ def test_more_than_four_streams_go_to_further_figures(fakes: Any) -> None:
     assert {"accuracy-bytes-2", "accuracy-seconds-2"} < set(found)
 
 
-def test_a_broken_figure_of_another_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_figure_of_another_package_is_named(monkeypatch) -> None:
     mine = Figure("mine", "Mine", "Of mine.", lambda records: 1 / 0)
     monkeypatch.setattr("undrift.reporting.figures.MINE", mine, raising=False)
     theirs = {"mine": "MINE", "gone": "GONE", "odd": "__name__"}

@@ -1,5 +1,4 @@
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +20,7 @@ def test_the_users_settings_do_not_change_a_figure_and_come_back() -> None:
         assert matplotlib.rcParams["font.size"] == 30
 
 
-def test_without_matplotlib_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_matplotlib_the_way_out_is_named(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     for call in (lambda: blank(85, 30), house_style(lambda: blank(85, 30))):
         with pytest.raises(InputError, match=r"pip install 'undrift\[figures\]'"):
@@ -43,7 +42,7 @@ def test_labels_move_as_little_as_needed(places: list[float], moved: list[float]
     assert sheet.place_apart(places, gap=1.0, low=0.0, high=10.0) == pytest.approx(moved)
 
 
-def test_the_suffix_decides_the_format(tmp_path: Path) -> None:
+def test_the_suffix_decides_the_format(tmp_path) -> None:
     for suffix, start in (("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")):
         write_figure(blank(20, 20), tmp_path / f"x.{suffix}")
         assert (tmp_path / f"x.{suffix}").read_bytes().startswith(start)

@@ -53,7 +53,7 @@ def test_names_are_dark_enough_to_read(name: str) -> None:
     assert 1.05 / (luminance + 0.05) >= 4.5
 
 
-def test_names_are_safe_to_draw(fakes: Any) -> None:
+def test_names_are_safe_to_draw(fakes) -> None:
     assert display("ds-al") == "DS-AL"
     assert display("my $x$ method") == "my x method"
     assert title_of(fakes.result("reddit-cl-stand-in")) == "Reddit-CL stand-in"

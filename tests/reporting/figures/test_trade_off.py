@@ -29,7 +29,7 @@ def costing(fakes: Any, method: str, score: float, **cost: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("against", AGAINST)
-def test_points_are_means_over_seeds(against: Against, fakes: Any) -> None:
+def test_points_are_means_over_seeds(against: Against, fakes) -> None:
     groups = fakes.groups()
     axes = trade_off_figure(groups, against).axes[1]
     assert axes.get_xscale() == "log"
@@ -43,7 +43,7 @@ def test_points_are_means_over_seeds(against: Against, fakes: Any) -> None:
     assert len(hollow) == sum(method.keeps_examples for method in METHODS.values())
 
 
-def test_the_steps_join_what_no_other_method_beats(fakes: Any) -> None:
+def test_the_steps_join_what_no_other_method_beats(fakes) -> None:
     found = {
         "joint": costing(fakes, "joint", 99.0, state_bytes=[10]),  # a bound
         "lwf": costing(fakes, "lwf", 50.0, state_bytes=[1000]),
@@ -57,20 +57,20 @@ def test_the_steps_join_what_no_other_method_beats(fakes: Any) -> None:
 
 
 @pytest.mark.parametrize("against", AGAINST)
-def test_nothing_kept_is_drawn_on_a_log_scale(against: Against, fakes: Any, in_print: Any) -> None:
+def test_nothing_kept_is_drawn_on_a_log_scale(against: Against, fakes, in_print) -> None:
     runs = costing(fakes, "adr", 80.0, state_bytes=[0], seconds={"total": 0.0})
     in_print.check(trade_off_figure({"cs-cl": {"adr": runs}}, against))
 
 
 @pytest.mark.parametrize(("last", "words"), [(1, "(1 thread)"), (4, "(1 to 4 threads)")])
-def test_seconds_say_on_how_many_threads(last: int, words: str, fakes: Any) -> None:
+def test_seconds_say_on_how_many_threads(last: int, words: str, fakes) -> None:
     counts = {"adr": 1, "bare": last}
     found = {method: costing(fakes, method, 80.0, threads=n) for method, n in counts.items()}
     axes = trade_off_figure({"cs-cl": found}, "seconds").axes[0]
     assert axes.get_xlabel().endswith(words)
 
 
-def test_every_point_is_named_near_it(fakes: Any) -> None:
+def test_every_point_is_named_near_it(fakes) -> None:
     axes = trade_off_figure({"cs-cl": fakes.groups()["cs-cl"]}, "bytes").axes[0]
     names = {text.get_text(): text for text in axes.texts}
     assert {display(method) for method in METHODS} <= set(names)

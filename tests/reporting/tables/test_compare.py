@@ -200,9 +200,6 @@ def test_ranks_and_p_values_of_any_column(scores: dict[str, list[float]]) -> Non
         assert all(math.isfinite(number) for number in numbers if number is not None)
 
 
-# the test --------------------------------------------------------------------------------
-
-
 @settings(deadline=None, max_examples=60, derandomize=True)
 @given(st.lists(st.floats(-50, 50).map(lambda x: round(x, 4)), min_size=2, max_size=8))
 def test_it_is_the_paired_t_test_of_scipy(differences: list[float]) -> None:
@@ -235,9 +232,6 @@ def test_holm_raises_keeps_order_and_stays_a_probability(values: dict[str, float
     assert holm({"x": 0.02, "y": 0.001, "z": 0.5}) == {"x": 0.04, "y": 0.003, "z": 0.5}
 
 
-# the notes -------------------------------------------------------------------------------
-
-
 def noted(seeds: dict[str, int], *cells: PlannedRun, **more: Any) -> list[str]:
     """The notes under a table whose rows have so many seeds."""
     entries = {row: Fakes.entry(seeds=tuple(range(n)), **more) for row, n in seeds.items()}
@@ -263,15 +257,12 @@ def test_failures_are_named_once_and_cut_short() -> None:
     assert noted({}, cell(failed="\n"))[-1].endswith("no message")
 
 
-def test_published_numbers_have_a_source_and_notes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_published_numbers_have_a_source_and_notes(monkeypatch) -> None:
     numbers = Numbers(lambda *_: None, "Doe 2030", {"cs-": "CS is small."})
     monkeypatch.setattr(comparison, "PUBLISHED", Registry("numbers", "none", {"doe": numbers}))
     notes = noted({"adr": 2}, published=SeedMean(90.0, 1.0))
     assert "Doe 2030" in next(note for note in notes if note.startswith("Paper:"))
     assert "CS is small." in notes
-
-
-# runs that no plan asked for ----------------------------------------------------------------
 
 
 def runs(*specs: dict[str, Any]) -> dict[str, Result]:
