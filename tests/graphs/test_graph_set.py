@@ -137,8 +137,9 @@ def quick(method: str) -> Learner:
     return make_learner(method, **told, **SMALL.get(method, {}))
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_every_method_runs_on_streams_of_graphs(method: str, tmp_path) -> None:
+# one of each kind of state: to all of them a set of graphs is a graph without edges
+@pytest.mark.parametrize("method", ["bare", "er-gnn", "cat", "adr", "ds-al", "dpcr", "propagation"])
+def test_methods_run_on_streams_of_graphs(method: str, tmp_path) -> None:
     many = some_graphs(pooling=Pooling(hops=1, places=8))
     learner = quick(method)
     stream = TaskStream.from_graph(many, base=2, increment=1, scale="none")

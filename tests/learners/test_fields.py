@@ -19,11 +19,7 @@ from undrift.propagation.mixes import Mix
 QUICK: dict[str, Any] = {"epochs": 3, "hidden": (8, 8), "n_encoders": 5, "fourier": 7}
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     **{name: (name, {}) for name in METHODS},
-    **{
-        f"{name} gat": (name, {"encoder": "gat"})
-        for name in METHODS
-        if "encoder" in method_class(name).defaults()
-    },
+    **{f"{name} gat": (name, {"encoder": "gat"}) for name in ("bare", "adr", "cat", "hybrid")},
     "bare sage": ("bare", {"encoder": "sage"}),
     "bare gin": ("bare", {"encoder": "gin"}),
     "bare sgc": ("bare", {"encoder": "sgc", "backbone__hops": 3}),

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from paper.merging.fisher import FLOOR, Fisher, FlooredFisher, diagonal_fisher, unit_norm
-from undrift.encoders.architecture import KINDS, Architecture
+from undrift.encoders.architecture import Architecture
 from undrift.encoders.encoder import Encoder, Head, batch_of
 from undrift.errors import InputError
 from undrift.merging.merger import Adapted
@@ -46,7 +46,7 @@ def slow_fisher(model: Adapted) -> list[Tensor]:
     return [f.detach() for f in fisher]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["gcn", "gat"])
 def test_many_probes_come_near_the_loop(kind: str) -> None:
     model = adapted(torch.arange(0, 30, 2), kind)
     logits, weights = logits_of(model)
