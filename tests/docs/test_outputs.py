@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -38,7 +37,8 @@ def after(page: str, languages: tuple[str, ...]) -> list[tuple[str, str]]:
 
 
 # what they run has tests of its own: each verb on tables, attacks by task, `undrift demo`
-LONG = ("disease.md", "protocols.md", "examples/compare.md")
+LONG = ("disease.md", "protocols.md", "examples/compare.md")  # .ci/run has them
+AFTER_SMOKE = ("getting-started.md", "experiments.md")  # whose commands show a bench: likewise
 OWN = [page for page in ALL if page not in {**RUN_ELSEWHERE, **FRAGMENTS}]
 WITH_PYTHON = [page for page in OWN if "python" in [language for language, _ in blocks(page)]]
 WITH_SHELL = [page for page in OWN if after(page, SHELL)]
@@ -86,16 +86,19 @@ def here(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
+def marked(pages: list[str], long: tuple[str, ...]) -> list[Any]:
+    """Long pages are slow tests."""
+    return [pytest.param(p, marks=[pytest.mark.slow] * (p in long)) for p in pages]
+
+
 @pytest.mark.usefixtures("here")
-@pytest.mark.parametrize(
-    "page", [pytest.param(p, marks=[pytest.mark.slow] * (p in LONG)) for p in WITH_PYTHON]
-)
+@pytest.mark.parametrize("page", marked(WITH_PYTHON, LONG))
 def test_snippets_print_what_the_page_shows(page: str, capsys) -> None:
     data = Path(os.environ.get("UNDRIFT_DATA", "/nowhere"))
     needed = ("soybean.arff", "dermatology.data") if page == "disease.md" else ()
     if not all((data / name).exists() for name in needed):
         pytest.skip("set UNDRIFT_DATA to the folder with soybean.arff and dermatology.data (UCI)")
-    if page == "experiments.md":
+    if page in AFTER_SMOKE:
         start(["run", "--method", "bare", "--set", "epochs=1", "--set", "hidden=4,4"])
     names: dict[str, Any] = {"__name__": "example"}
     before, printed = "", ""
@@ -134,20 +137,20 @@ def test_an_example_is_short(page: str) -> None:
     assert 0 < sum(lines) < 40
 
 
-@pytest.fixture(scope="module")
-def after_smoke(tmp_path_factory) -> Iterator[Path]:
+@pytest.fixture
+def after_smoke(tmp_path, monkeypatch) -> Path:
     """A folder in which a seed of the smoke plan has been run, and a plan with a mistake."""
-    folder = tmp_path_factory.mktemp("smoke")
-    (folder / "mine.toml").write_text('title = "A"\nstreams = ["synthetic"]\nmethods = ["aci"]\n')
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        assert start([*SMOKE, "--seeds", "0", "--workers", "1"]) == 0
-        yield folder
+    (tmp_path / "mine.toml").write_text('title = "A"\nstreams = ["synthetic"]\nmethods = ["aci"]\n')
+    monkeypatch.chdir(tmp_path)
+    assert start([*SMOKE, "--seeds", "0", "--workers", "1"]) == 0
+    return tmp_path
 
 
-@pytest.mark.parametrize("page", WITH_SHELL)
-def test_commands_print_what_the_page_shows(page, after_smoke, monkeypatch, capfd) -> None:
+@pytest.mark.parametrize("page", marked(WITH_SHELL, AFTER_SMOKE))
+def test_commands_print_what_the_page_shows(page, here, request, monkeypatch, capfd) -> None:
     monkeypatch.setenv("COLUMNS", "150")
+    if page in AFTER_SMOKE:
+        request.getfixturevalue("after_smoke")
     for block, shown in after(page, SHELL):
         every = list(commands_in(block))
         # a plan of the paper is only planned here: its runs take an hour

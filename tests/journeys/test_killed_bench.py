@@ -82,6 +82,7 @@ def test_the_table_after_power_cuts_is_that_of_an_undisturbed_bench(tmp_path) ->
     assert not list(rough.rglob("*.part"))
 
 
+@pytest.mark.slow  # two processes do one plan in tests/harness/crowds.py too
 def test_two_benches_share_a_folder(tmp_path) -> None:
     """Every run is made by one of them, and both end well."""
     (tmp_path / "plan.toml").write_text(

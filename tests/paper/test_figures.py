@@ -16,6 +16,7 @@ def test_every_figure_of_the_docs_has_its_maker() -> None:
     assert there == {*FIGURES, *WITH_RUNS}
 
 
+@pytest.mark.slow  # as long as `make figures`
 def test_the_figures_are_what_the_tables_give(tmp_path) -> None:
     assert main([str(ROOT / "results"), str(tmp_path)]) == 0
     assert {path.stem for path in tmp_path.glob("*.svg")} == set(FIGURES)
