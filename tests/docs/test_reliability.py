@@ -26,4 +26,4 @@ def test_what_is_claimed_is_recorded() -> None:
     assert all(row["judged"] for row in alive)
     for first in rows("mutants-first"):
         mine = [row for row in rows("mutants") if row["draw"] == first["draw"]]
-        assert len(mine) == int(first["mistakes"]) >= int(first["noticed"])
+        assert len(mine) >= int(first["mistakes"]) >= int(first["noticed"])
