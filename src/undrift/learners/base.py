@@ -154,7 +154,8 @@ class Learner(Reading):
         self._must("forgets", "forget")
         moved = self._moved(self.as_task(batch))
         asked = () if nodes is None else node_index(nodes, moved.graph).unique().tolist()
-        held, out, there = self._held(moved, asked, again=again)
+        digest = batch_digest(moved)
+        held, out, there = self._held(moved, digest, asked, again=again)
         gone = (*out, *check_still_in(asked, out, again=again))
         if nodes is not None and gone == out:
             return self
@@ -164,8 +165,7 @@ class Learner(Reading):
             return self
         after = _isolating(moved, gone)  # of a table, all at once: links are made anew
         changed = changed_by_isolating(there, after, _index(there, gone[len(out) :]))
-        digests = batch_digest(moved), batch_digest(left)
-        known = self._ledger().exchanged(held, digests[0], gone, digests[1], again=True)
+        known = self._ledger().exchanged(held, digest, gone, batch_digest(left), again=True)
         self._exchange(there, after, changed, known, progress)
         return self
 
@@ -186,7 +186,7 @@ class Learner(Reading):
         self._must("forgets", "revise")
         was, now = (self._moved(self.as_task(batch)) for batch in (before, after))
         self._check_task(now)
-        held, out, there = self._held(was, again=again)
+        held, out, there = self._held(was, batch_digest(was), again=again)
         still = places_in_other(out, ids, now.graph)
         digests = batch_digest(now), digest_of_rows(now)
         known = self._ledger().exchanged(held, digests[0], still, alike=digests[1], again=again)
@@ -352,10 +352,10 @@ class Learner(Reading):
 
     @final
     def _held(
-        self, task: Task, nodes: Sequence[int] = (), *, again: bool
+        self, task: Task, digest: str, nodes: Sequence[int] = (), *, again: bool
     ) -> tuple[HeldBatch, tuple[int, ...], Task]:
         """The entry of a batch that is in, the nodes that are out of it, and it without them."""
-        held, out = self._ledger().find(batch_digest(task), nodes, again=again)
+        held, out = self._ledger().find(digest, nodes, again=again)
         there = _isolating(task, out)
         self._check_known(there)
         return held, out, there
